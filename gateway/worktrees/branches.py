@@ -57,16 +57,21 @@ class Branches:
         """Return the commit that a revision names."""
         return self._parsed(f"{name}^{{commit}}")
 
-    def has_commit(self, conversation_id: str, named: str) -> bool:
-        """Return whether the id that a branch named is a commit of the repository.
+    def state(self, conversation_id: str) -> tuple[str | None, bool]:
+        """Return the id that a branch names, None if there is no branch, and whether that is a
+        commit of the repository.
 
-        Git writes objects before the branch that names them. Those that a command wrote since the
-        last look are therefore taken in first.
+        Git writes objects before the branch that names them. What a command wrote since the last
+        look is therefore taken in after the branch was read.
         """
-        if self.commit_of(named) is not None:
-            return True
+        commit = self.commit(conversation_id)
+        if commit is not None:
+            return commit, True
+        named = self.named(conversation_id)
+        if named is None:
+            return None, False
         take_in_blocking(self.main, self.files, own_parts(conversation_id))
-        return self.commit_of(named) is not None
+        return named, self.commit_of(named) is not None
 
     def set_to(self, conversation_id: str, commit: str, before: str = "") -> None:
         """Set a branch. With `before`, raise `GitFailed` if that is not its value."""
@@ -100,8 +105,8 @@ class Branches:
         is whole, or else at the workspace's commit. The index of `tree` is set to it before, and
         the files stay as they are. Raise `GitFailed` if the branch changes meanwhile.
         """
-        named = self.named(conversation_id)
-        if named is None or self.has_commit(conversation_id, named):
+        named, is_whole = self.state(conversation_id)
+        if named is None or is_whole:
             return named
         logs = (
             (*own_parts(conversation_id), "logs", "HEAD"),

@@ -118,20 +118,19 @@ class ConversationTrees:
 
         Raise `GitFailed` or `OSError` if it cannot be made.
         """
-        tree = self._tree(conversation_id)
-        commit = self._mended(conversation_id)
+        folder, commit = self.folder(conversation_id), self._mended(conversation_id)
         if self._is_whole(conversation_id):
-            return tree.folder
+            return folder
         self._exclude()
         self._remove(conversation_id)
         branch = branch_of(conversation_id)
         new = () if commit is not None else ("-b", branch)
         start = "HEAD" if new else branch
-        tree.folder.parent.mkdir(exist_ok=True)
-        self._main.run_blocking("worktree", "add", "-q", *new, str(tree.folder), start)
-        self._prepare(tree.folder)
+        folder.parent.mkdir(exist_ok=True)
+        self._main.run_blocking("worktree", "add", "-q", *new, str(folder), start)
+        self._prepare(folder)
         self._files.write((*own_parts(conversation_id), _READY), b"")
-        return tree.folder
+        return folder
 
     def has_new_blocking(self, conversation_id: str) -> bool:
         """Return whether commands made objects which the repository may not have yet."""
@@ -153,10 +152,10 @@ class ConversationTrees:
         self._tree(conversation_id)
         if not self._files.has_file((*own_parts(conversation_id), _READY)):
             return None
-        named = self._branches.named(conversation_id)
+        named, is_whole = self._branches.state(conversation_id)
         if named is None:
             return None
-        commit = named if self._branches.has_commit(conversation_id, named) else "HEAD"
+        commit = named if is_whole else "HEAD"
         base = self._main.run_blocking("merge-base", "HEAD", commit).decode().strip()
         branch = branch_of(conversation_id)
         return TreeStatus(branch=branch, target=self._target(), base=base)
@@ -168,8 +167,8 @@ class ConversationTrees:
         """
         tree, index = self._tree(conversation_id), self._index(conversation_id)
         try:
-            named = self._branches.named(conversation_id)
-            if named is None or self._branches.has_commit(conversation_id, named):
+            named, is_whole = self._branches.state(conversation_id)
+            if named is None or is_whole:
                 self._files.copy((*own_parts(conversation_id), "index"), index)
             else:  # its index may name what is gone, too
                 tree.run_blocking("read-tree", base, index=index)
@@ -252,7 +251,6 @@ class ConversationTrees:
     def end_blocking(self, conversation_id: str, message: str) -> str | None:
         """Remove a work tree for good; return the branch that keeps what was not merged, if any."""
         branch = branch_of(conversation_id)
-        self._tree(conversation_id)
         if self._mended(conversation_id) and self._files.has_file(
             (*own_parts(conversation_id), _READY)
         ):
@@ -369,9 +367,9 @@ class ConversationTrees:
 
     def _mended(self, conversation_id: str) -> str | None:
         """Return the last commit of a branch, which is mended; None: there is no branch."""
+        tree = self._tree(conversation_id)
         is_whole = self._is_whole(conversation_id)
-        tree = self._tree(conversation_id) if is_whole else None
-        return self._branches.mended(conversation_id, tree)
+        return self._branches.mended(conversation_id, tree if is_whole else None)
 
     def _merged_heads(self, conversation_id: str) -> list[str]:
         """Return the commits that a command was merging into the work tree."""

@@ -7,8 +7,8 @@ import pytest
 from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.worktrees import ConversationTrees
 from tests.support.repositories import commit_in_box, git, git_in_box, lay_repository
+from tests.unit.gateway.worktrees.conftest import ONE
 
-ONE = "cnv_one"
 REF = f"refs/heads/candor/{ONE}"
 
 
@@ -16,24 +16,6 @@ REF = f"refs/heads/candor/{ONE}"
 def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "ws"
     lay_repository(folder, a_txt="a\n")
-    return folder
-
-
-@pytest.fixture
-def trees(workspace: Path) -> ConversationTrees:
-    return ConversationTrees(workspace, workspace.parent / "data", lambda _: None)
-
-
-@pytest.fixture
-def tree(trees: ConversationTrees) -> Path:
-    return trees.open_blocking(ONE)
-
-
-@pytest.fixture
-def store(workspace: Path, tree: Path) -> Path:
-    folder = workspace / f".git/worktrees/{tree.name}/objects"
-    (folder / "info").mkdir(parents=True)
-    (folder / "info/alternates").touch()
     return folder
 
 

@@ -15,8 +15,7 @@ from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.worktrees import ConversationTrees
 from memory.notes.descriptors import open_file
 from tests.support.repositories import commit_in_box, git, git_in_box, lay_repository
-
-ONE = "cnv_one"
+from tests.unit.gateway.worktrees.conftest import ONE
 
 
 @pytest.fixture(params=["sha1", "sha256"])
@@ -28,22 +27,15 @@ def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def trees(workspace: Path) -> ConversationTrees:
-    return ConversationTrees(workspace, workspace.parent / "data", lambda _: None)
+def refuse_objects(patch: pytest.MonkeyPatch, fault: int) -> None:
+    """Let no object of a work tree be opened."""
 
+    def refusing(root: Path, parts: Sequence[str]) -> int:
+        if {"worktrees", "objects"}.issubset(parts):
+            raise OSError(fault, os.strerror(fault))
+        return open_file(root, parts)
 
-@pytest.fixture
-def tree(trees: ConversationTrees) -> Path:
-    return trees.open_blocking(ONE)
-
-
-@pytest.fixture
-def store(workspace: Path, tree: Path) -> Path:
-    folder = workspace / f".git/worktrees/{tree.name}/objects"
-    (folder / "info").mkdir(parents=True)
-    (folder / "info/alternates").touch()
-    return folder
+    patch.setattr(repository_files, "open_file", refusing)
 
 
 def files(store: Path) -> list[str]:
@@ -246,15 +238,8 @@ def test_an_object_that_cannot_be_opened_now_stays_where_it_is(
 ) -> None:
     made = commit_in_box(tree, store, "one\n")
     before = files(store)
-    opening = open_file
-
-    def failing(root: Path, parts: Sequence[str]) -> int:
-        if "worktrees" in parts:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        return opening(root, parts)
-
     with monkeypatch.context() as patched:
-        patched.setattr(repository_files, "open_file", failing)
+        refuse_objects(patched, errno.EMFILE)
         with pytest.raises(OSError, match="open files"):
             trees.take_in_blocking(ONE)
     assert files(store) == before
@@ -271,14 +256,7 @@ def test_objects_that_a_command_has_closed_stay_and_do_not_keep_the_tree(
 ) -> None:
     commit_in_box(tree, store, "one\n")
     before = files(store)
-    opening = open_file
-
-    def closed(root: Path, parts: Sequence[str]) -> int:
-        if "objects" in parts and "worktrees" in parts:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return opening(root, parts)
-
-    monkeypatch.setattr(repository_files, "open_file", closed)
+    refuse_objects(monkeypatch, errno.EACCES)
     assert trees.status_blocking(ONE) is not None
     assert files(store) == before
     trees.discard_blocking(ONE)
