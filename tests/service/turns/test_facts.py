@@ -1,7 +1,6 @@
 """What the agent keeps and forgets with its tools of memory, and what is kept where it called none."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,69 +8,26 @@ import anyio
 import pytest
 
 from gateway.ids import LOCAL_USER as ME
-from memory.facts.fact import Fact
 from memory.items.scope import Scope
 from tests.service.turns.test_memory import WROTE, episodes_of, intents_of
-from tests.support.services import RunningServices, running_services, script
+from tests.support.fact_turns import (
+    LOCKER,
+    MINE,
+    answer_of,
+    context_of,
+    forget,
+    held,
+    keep,
+    remember,
+    saved_ids,
+    saying,
+)
+from tests.support.services import running_services, script
 
-MINE = Scope(owner_id=ME)
-LOCKER = "my locker is number 12"
 GUESSED = (
     "I guessed the call format {topic: string} for the ata tool and it failed with a type error"
 )
 OWNER = "also the on-call owner is the platform team in #ata-ops"
-
-
-def remember(text: str, evidence: str | None = None, **more: Any) -> dict[str, Any]:
-    """Return a call of memory_remember; the evidence is the text unless it is given."""
-    given = {"text": text, "evidence": text if evidence is None else evidence, **more}
-    return {"tool": "mcp__memory__memory_remember", "input": given}
-
-
-def forget(evidence: str, *ids: str) -> dict[str, Any]:
-    """Return a call of memory_forget."""
-    given = {"ids": list(ids), "evidence": evidence}
-    return {"tool": "mcp__memory__memory_forget", "input": given}
-
-
-def saying(message: str, *steps: dict[str, Any]) -> str:
-    """Return a message with the steps of the agent that answers it; the steps are no words of the person."""
-    return f"{message}\n{_WORDS.sub(_escaped, script(*steps, {'text': 'Well.'}))}"
-
-
-_WORDS = re.compile(r'(?<="evidence": ")[^"]+|(?<="text": ")[^"]+')
-
-
-def _escaped(words: re.Match[str]) -> str:
-    return "".join(f"\\u{ord(letter):04x}" for letter in json.loads(f'"{words[0]}"'))
-
-
-async def keep(
-    services: RunningServices, text: str, chat: str | None = None, **more: Any
-) -> dict[str, Any]:
-    """Run a turn in which the agent stores a text of the person; return its result."""
-    return await services.ask(saying(text, remember(text, **more)), chat)
-
-
-async def held(services: RunningServices) -> list[str]:
-    """Return the texts of the facts that hold, oldest first."""
-    items = await services.open_memory.items.newest(MINE, kinds=["fact"], limit=50)
-    return [item.body for item in reversed(items)]
-
-
-async def context_of(services: RunningServices, result: dict[str, Any]) -> str:
-    (line,) = [one for one in await services.journal_of(result) if one["kind"] == "context"]
-    return str(line["text"])
-
-
-async def answer_of(services: RunningServices, result: dict[str, Any]) -> str:
-    """Return what the turn's first call returned."""
-    (line, *_) = [one for one in await services.journal_of(result) if one["kind"] == "tool"]
-    return str(line["output"])
-
-
-def saved_ids(result: dict[str, Any]) -> list[str]:
-    return [entry["id"] for entry in result["memory"]["saved"]]
 
 
 async def test_what_a_person_tells_is_known_in_the_next_conversation(tmp_path: Path) -> None:
@@ -116,33 +72,6 @@ async def test_the_agent_learns_that_a_fact_cannot_last_because_the_profile_is_f
         result = await keep(services, "I like short answers", lasting=True)
         assert result["tools"][0]["error"].startswith("The profile is full (2,000 characters)")
         assert await held(services) == []
-
-
-async def test_a_correction_for_whose_line_there_is_no_room_is_kept_without_it(
-    tmp_path: Path,
-) -> None:
-    async with running_services(tmp_path) as services:
-        facts = services.open_memory.facts
-        (old,) = saved_ids(await keep(services, "My name is Bo", lasting=True))
-        await facts.put_profile(ME, f"{'x' * 1980}\n- My name is Bo")
-        result = await keep(services, "My name is Robert Smith", replaces=[old])
-        (new,) = saved_ids(result)
-        fact = await facts.store.get(new, MINE)
-        assert fact is not None
-        assert (fact.text, fact.lasting) == ("My name is Robert Smith", False)
-        assert await facts.store.profile_text(ME) == "x" * 1980
-
-
-async def test_what_replaces_lasting_facts_needs_no_room_beside_them(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        old = [
-            saved_ids(await keep(services, f"{letter * 940} is old", lasting=True))[0]
-            for letter in "ab"
-        ]
-        newer = f"{'c' * 1100} is new"
-        result = await keep(services, newer, replaces=old)
-        assert result["tools"][0]["status"] == "ok"
-        assert await services.open_memory.facts.store.profile_text(ME) == f"- {newer}"
 
 
 async def test_a_fact_says_who_said_it_and_is_recorded_with_its_turn(tmp_path: Path) -> None:
@@ -234,68 +163,6 @@ async def test_only_the_clauses_that_may_be_kept_are_kept_by_every_door(
         assert "topic: string" not in note.body
 
 
-async def test_a_correction_replaces_and_its_undo_restores(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        memory = services.open_memory
-        (first,) = saved_ids(await keep(services, "the demo is on Thursday", lasting=True))
-        result = await keep(services, "the demo is on Friday now", replaces=[first])
-        (second,) = saved_ids(result)
-        old, new = [await memory.facts.store.get(one, MINE) for one in (first, second)]
-        assert isinstance(old, Fact)
-        assert isinstance(new, Fact)
-        assert (old.superseded_by, old.valid_until, new.lasting) == (new.id, new.valid_from, True)
-        assert await memory.facts.store.replaced_by(second) == [first]
-        assert await memory.facts.store.profile_text(ME) == "- the demo is on Friday now"
-        text = await context_of(services, await services.ask("When is the demo?"))
-        assert "Friday" in text
-        assert "Thursday" not in text
-        everything = await services.ask("What is in your memory?")
-        titles = [shown["title"] for shown in everything["memory"]["injected"]]
-        assert "the demo is on Friday now" in titles
-        assert not [title for title in titles if "Thursday" in title], "nor who told it"
-        late = await keep(services, "the demo is off", replaces=[first])
-        assert "holds no longer" in late["tools"][0]["error"]
-        assert await memory.forget(second, MINE)
-        assert await held(services) == ["the demo is on Thursday"]
-        assert await memory.facts.store.profile_text(ME) == "- the demo is on Thursday"
-        await memory.facts.edit(first, MINE, lasting=False)
-        assert await memory.facts.store.profile_text(ME) == ""
-
-
-async def test_the_agent_learns_what_its_call_replaced(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        (first,) = saved_ids(await keep(services, LOCKER))
-        newer = "my locker is number 14 now"
-        kept = await keep(services, newer, replaces=[first, first])
-        assert json.loads(await answer_of(services, kept))["replaced"] == [first]
-        (second,) = saved_ids(kept)
-        again = json.loads(
-            await answer_of(services, await keep(services, newer, replaces=[second]))
-        )
-        assert (again["state"], again["replaced"]) == ("was known already", [])
-
-
-async def test_a_correction_to_what_is_known_already_is_undone_as_a_whole(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        memory = services.open_memory
-        project = await services.create(project_id="gym")
-        (known,) = saved_ids(await keep(services, "the demo is on Friday", lasting=True))
-        (wrong,) = saved_ids(await keep(services, "the demo is on Thursday", project))
-        again = await keep(services, "the demo is on Friday", project)
-        assert (saved_ids(again), len(await held(services))) == ([], 2)
-
-        result = await keep(services, "the demo is on Friday", project, replaces=[wrong])
-
-        (saved,) = saved_ids(result)
-        assert await held(services) == ["the demo is on Friday"]
-        assert await memory.facts.store.replaced_by(saved) == [known, wrong]
-        assert await memory.facts.store.profile_text(ME) == "- the demo is on Friday"
-        assert await memory.forget(saved, MINE)
-        items = await memory.items.newest(MINE, kinds=["fact"], limit=5)
-        assert {item.id for item in items} == {known, wrong}
-        assert await memory.facts.store.profile_text(ME) == "- the demo is on Friday"
-
-
 async def test_forgetting_takes_along_what_was_replaced_and_who_told_it(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         (first,) = saved_ids(await keep(services, LOCKER))
@@ -340,24 +207,6 @@ async def test_the_agent_learns_where_the_words_that_told_a_forgotten_fact_still
         item = await services.open_memory.items.get(copy["id"], MINE)
         assert item is not None
         assert item.turn_id == elsewhere["turn_id"]
-
-
-async def test_what_one_fact_had_replaced_together_holds_again_when_its_forgetting_and_it_are_undone(
-    tmp_path: Path,
-) -> None:
-    async with running_services(tmp_path) as services:
-        facts = services.open_memory.facts
-        desk = await facts.write("my desk is by the window", MINE, earlier=["my desk is upstairs"])
-        locker = await facts.write(LOCKER, MINE)
-        both = "my desk and locker are in the hall"
-        (fact_id,) = saved_ids(await keep(services, both, replaces=[desk.id, locker.id]))
-        words = "please forget where my desk and locker are"
-        result = await services.ask(saying(words, forget(words, fact_id)))
-        (forgotten,) = result["memory"]["forgotten"]
-        assert forgotten["earlier"] == [[["my desk is upstairs", desk.text], [LOCKER]]]
-        back = await facts.write(both, MINE, earlier=forgotten["earlier"])
-        assert await services.open_memory.forget(back.id, MINE)
-        assert await held(services) == [desk.text, LOCKER]
 
 
 async def test_no_answer_that_had_it_says_what_was_forgotten(tmp_path: Path) -> None:
@@ -405,51 +254,6 @@ async def test_what_lasts_is_found_and_forgotten_in_every_project(tmp_path: Path
         result = await services.ask(saying(words, forget(words, first)), harbour)
         assert [tool["status"] for tool in result["tools"]] == ["ok"]
         assert await held(services) == []
-
-
-async def test_what_a_person_corrects_by_hand_keeps_no_word_of_before(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        (fact_id,) = saved_ids(await keep(services, LOCKER))
-        await services.open_memory.facts.edit(fact_id, MINE, text="my locker is number 14")
-        asked = await services.ask("Which locker is mine?")
-        shown = await context_of(services, asked)
-        assert "number 14" in shown
-        assert "number 12" not in shown
-
-
-@pytest.mark.parametrize("by_hand", [False, True])
-async def test_no_earlier_answer_says_what_was_corrected(tmp_path: Path, *, by_hand: bool) -> None:
-    corrected = "my locker is number 14 now"
-    async with running_services(tmp_path) as services:
-        (fact_id,) = saved_ids(await keep(services, LOCKER))
-        answer = {"steps": [{"text": "Yours has the number 12. It is blue."}]}
-        services.scripted.answers["Which locker is mine?"] = answer
-        told = await services.ask("Which locker is mine?")
-        assert told["memory"]["injected"]
-        if by_hand:
-            await services.ask("Well?")  # the turn before is in the record then
-            await services.open_memory.facts.edit(fact_id, MINE, text=corrected)
-        else:
-            await keep(services, corrected, replaces=[fact_id])
-        for name in ("lockers", "my locker"):  # each has the turns recorded again
-            asked = await services.ask(f"So which {name}?")
-            shown = await context_of(services, asked)
-            assert "number 14" in shown
-            assert "It is blue" in shown
-            assert "12" not in shown
-            await services.change(told["conversation_id"], title=name)
-
-
-async def test_an_answer_is_compared_with_the_statements_of_a_correction_alone(
-    tmp_path: Path,
-) -> None:
-    corrected = "my locker is number 14"
-    async with running_services(tmp_path) as services:
-        told, better = "I keep my key in locker 12", "No, that is wrong, it is 14 now"
-        (old,) = saved_ids(await services.ask(saying(told, remember(LOCKER, told))))
-        await services.ask(saying(better, remember(corrected, better, replaces=[old])))
-        outdated = await services.open_memory.record.store.outdated([old])
-    assert outdated == [(LOCKER, corrected)]
 
 
 async def test_twice_in_a_turn_and_kept_and_forgotten_at_once(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from gateway.turns.turn_recall import TurnRecall
 from memory.facts.keeper import FactKeeper
 from memory.intents.chronicle import SqlChronicle
 from memory.items.scope import Scope
-from tests.service.turns.test_facts import LOCKER, forget, remember, saying
+from tests.support.fact_turns import LOCKER, forget, remember, saying
 from tests.support.postgres import new_database_blocking
 from tests.support.services import RunningServices, hold_calls, running_services, script
 
