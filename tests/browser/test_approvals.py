@@ -212,6 +212,35 @@ def test_what_would_run_is_shown_as_the_list_has_it_and_a_person_may_take_more_t
     assert len(extended) == 1
 
 
+def test_what_the_list_adds_to_a_call_leaves_the_answers_as_they_are(asked: ChatPage) -> None:
+    """Somebody who has begun to say why keeps the words, and a press meets the button it was for."""
+    held: list[Route] = []
+    asked.page.route("**/approvals", lambda route: held.append(route))  # noqa: PLW0108  marked
+    asked.send("write x to begun.txt")
+    allow = asked.turn.at.get_by_test_id("approval-allow")
+    expect(allow).to_be_enabled()
+    button = allow.element_handle()
+    asked.turn.at.get_by_test_id("approval-word").click()
+    reason = asked.turn.at.get_by_test_id("approval-message")
+    reason.press_sequentially("not in this f")
+
+    for route in held:
+        response = route.fetch()
+        body = response.json()
+        body["approvals"][0]["input"]["content"] = "x and more"
+        route.fulfill(response=response, json=body)
+    expect(asked.turn.approval.locator(".diff-row")).to_have_text("1+x and more")
+
+    expect(reason).to_be_focused()
+    asked.page.keyboard.type("older")
+    expect(reason).to_have_value("not in this folder")
+    assert button.evaluate("(button) => button.isConnected")
+    asked.page.unroute_all(behavior="ignoreErrors")
+    asked.turn.at.get_by_test_id("approval-deny-word").click()
+    expect(asked.turn.approval).to_contain_text("not in this folder")
+    asked.turn.expect_end("answered_with_failures")
+
+
 def test_the_inbox_stays_while_a_turn_goes_on_and_shows_what_it_asks_next(
     asked: ChatPage, asking_server: LiveServer
 ) -> None:

@@ -42,7 +42,7 @@ export class ApprovalCard {
   #reach;
   #message;
   #refusal;
-  #drawn = "";
+  #parts = {};
   #grace = null;
   element = el("div", { class: "approval", role: "group", tabindex: "-1", "data-testid": "approval" });
 
@@ -63,24 +63,34 @@ export class ApprovalCard {
     return t(`${this.#kind}_${key}`);
   }
 
+  /** A part of what is asked, made anew only where what it has `told` is another: nobody loses the button or the field they are at. */
+  #part(name, told, draw) {
+    const version = JSON.stringify(told);
+    if (this.#parts[name]?.version !== version) this.#parts[name] = { version, elements: [draw()].flat().filter(Boolean) };
+    return this.#parts[name].elements;
+  }
+
   #drawAsked(approval) {
-    const version = `${approval.state} ${approval.isListed} ${Boolean(approval.input)}`;
-    if (version === this.#drawn) return;
-    this.#drawn = version;
-    const isWaiting = approval.state === "waiting";
+    const { state, canExtend, reason, isUnlisted, why, touches, input, hidden, isTruncated, inputChars, permits } = approval;
+    const isWaiting = state === "waiting";
     const title = isWaiting ? t("approval_still") : this.#words("title");
-    const more = approval.canExtend && el("button", { class: "link-button", type: "button", "data-testid": "approval-extend", onclick: () => this.#extend() }, t("approval_extend"));
     const questions = questionsOf(approval);
-    const focused = this.#asked.contains(document.activeElement) && document.activeElement.dataset.testid;
-    this.#buttons = {};
-    this.#asked.replaceChildren(
-      el("div", { class: "approval-head" }, icon(ICONS[this.#kind]), el("strong", {}, title), el("span", { class: "approval-time" }, this.#countdown, more)),
-      ...[isWaiting && el("p", { class: "approval-why" }, showHidden(approval.reason)), ...unlistedWords(approval)].filter(Boolean),
-      ...questions ? [this.#questions(questions)] : this.#call(approval, isWaiting),
-      this.#problem);
-    // More of the call became known while somebody was at one of the answers.
-    if (focused) this.#asked.querySelector(`[data-testid="${focused}"]`)?.focus({ preventScroll: true });
+    const focused = this.#asked.contains(document.activeElement) ? document.activeElement : null;
+    place(this.#asked, [
+      ...this.#part("head", [title, canExtend], () => this.#head(title, canExtend)),
+      ...this.#part("why", [isWaiting, reason, isUnlisted, why, touches], () => [isWaiting && el("p", { class: "approval-why" }, showHidden(reason)), ...unlistedWords(approval)]),
+      ...questions ? this.#part("answers", questions, () => this.#questions(questions)) : [
+        ...this.#part("call", [input, hidden, isTruncated, inputChars], () => el("div", { class: "approval-call" }, this.#call(approval), this.#leftOut(approval))),
+        ...this.#part("answers", [isWaiting, permits.map((permit) => [permit.reach, permitWords(permit)])], () => this.#answers(permits, isWaiting))],
+      this.#problem]);
+    // The call waits for a new turn now, and somebody was at one of its answers.
+    if (focused?.isConnected === false) this.#asked.querySelector(`[data-testid="${focused.dataset.testid}"]`)?.focus({ preventScroll: true });
     this.#name(title, approval);
+  }
+
+  #head(title, canExtend) {
+    const more = canExtend && el("button", { class: "link-button", type: "button", "data-testid": "approval-extend", onclick: () => this.#extend() }, t("approval_extend"));
+    return el("div", { class: "approval-head" }, icon(ICONS[this.#kind]), el("strong", {}, title), el("span", { class: "approval-time" }, this.#countdown, more));
   }
 
   /** Name the group after what it says and the call; the title of a plan or a question says what is called. */
@@ -97,7 +107,13 @@ export class ApprovalCard {
     });
   }
 
-  #call(approval, isWaiting) {
+  #call(approval) {
+    return (this.#kind === "plan" && planProse(approval)) || [
+      this.#isAlone && el("span", { class: "tool-name" }, showHidden(approval.name)),
+      approval.input ? callBlocks({ ...approval, isAsked: true }) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))].flat().filter(Boolean);
+  }
+
+  #answers(permits, isWaiting) {
     const isOfPlan = this.#kind === "plan";
     const refusal = isOfPlan ? { decision: "deny", message: t("plan_keep") } : { decision: "deny" };
     this.#message = el("input", { type: "text", maxlength: MAX_MESSAGE_CHARS, "aria-label": this.#words("word"), placeholder: this.#words("word_placeholder"), "data-testid": "approval-message" });
@@ -109,7 +125,7 @@ export class ApprovalCard {
     };
     const { a, d, w, c } = this.#buttons;
     this.#reach = el("select", { "aria-label": t("approval_reach"), "data-testid": "approval-reach" },
-      approval.permits.map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
+      permits.map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
     // The button says what it allows: nobody has to read a list beside it for that.
     const tellRule = () => setText(c.firstChild, t("approval_rule", { rule: this.#reach.selectedOptions[0]?.textContent ?? "" }));
     this.#reach.addEventListener("change", tellRule);
@@ -119,11 +135,7 @@ export class ApprovalCard {
       event.preventDefault();
       this.#answer({ decision: "deny", message: this.#message.value.trim() });
     });
-    const call = (isOfPlan && planProse(approval)) || [
-      this.#isAlone && el("span", { class: "tool-name" }, showHidden(approval.name)),
-      approval.input ? callBlocks({ ...approval, isAsked: true }) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))].flat().filter(Boolean);
     return [
-      el("div", { class: "approval-call" }, call, this.#leftOut(approval)),
       el("div", { class: "approval-actions" }, a, d, w),
       this.#refusal,
       this.#reach.options.length > 0 && el("div", { class: "approval-row approval-rule" }, el("span", {}, t("approval_from_now_on")), this.#reach, c),
