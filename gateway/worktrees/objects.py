@@ -116,8 +116,8 @@ def _moved(files: RepositoryFiles, place: Sequence[str], target: Sequence[str]) 
     if not files.has_file(place):
         return False
     with files.open(place) as source:
-        return files.fill(
-            target, lambda file: _copy_checked(source, file, "".join(target[-2:])), mode=0o444
+        return files.fill_object(
+            target, lambda file: _copy_checked(source, file, "".join(target[-2:]))
         )
 
 

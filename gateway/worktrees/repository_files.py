@@ -88,13 +88,19 @@ class RepositoryFiles:
 
         self.fill(parts, write_content)
 
-    def fill(
-        self, parts: Sequence[str], fill: Callable[[BinaryIO], bool], mode: int = 0o644
-    ) -> bool:
+    def fill(self, parts: Sequence[str], fill: Callable[[BinaryIO], bool]) -> bool:
         """Write a file as `write` does, with what `fill` writes; if that returns False, nothing
         changes.
         """
-        part = f".{parts[-1]}.{secrets.token_hex(4)}.part"
+        return self._fill(parts, fill, f".{parts[-1]}.{secrets.token_hex(4)}.part", 0o644)
+
+    def fill_object(self, parts: Sequence[str], fill: Callable[[BinaryIO], bool]) -> bool:
+        """Write a loose object as `fill` does; `git prune` removes what a kill leaves of it."""
+        return self._fill(parts, fill, f"tmp_obj_{secrets.token_hex(4)}", 0o444)
+
+    def _fill(
+        self, parts: Sequence[str], fill: Callable[[BinaryIO], bool], part: str, mode: int
+    ) -> bool:
         with opened_folder(self._root, parts[:-1], make=True) as folder:
             try:
                 with os.fdopen(create_file(part, folder), "wb") as file:

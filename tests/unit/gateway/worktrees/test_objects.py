@@ -3,10 +3,12 @@
 import errno
 import hashlib
 import os
+import re
 import struct
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -38,6 +40,9 @@ def refuse_objects(patch: pytest.MonkeyPatch, fault: int) -> None:
     patch.setattr(repository_files, "open_file", refusing)
 
 
+OBJECT = re.compile("[0-9a-f]{38}(?:[0-9a-f]{24})?")
+
+
 def files(store: Path) -> list[str]:
     return sorted(path.name for path in store.rglob("*") if path.is_file())
 
@@ -56,6 +61,34 @@ def test_what_a_command_committed_is_taken_into_the_repository(
     git(workspace, "fsck", "--strict")
     assert files(store) == ["alternates"]
     assert not trees.has_new_blocking(ONE)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def test_git_prune_removes_what_a_kill_leaves_of_an_object(
+    workspace: Path,
+    trees: ConversationTrees,
+    tree: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = commit_in_box(tree, store, "one\n")
+
+    def killed(*_: object, **__: object) -> Never:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        for name in ("fsync", "unlink"):
+            patched.setattr(os, name, killed)
+        with pytest.raises(Killed):
+            trees.take_in_blocking(ONE)
+    trees.take_in_blocking(ONE)
+    assert any(name for name in files(workspace / ".git/objects") if not OBJECT.fullmatch(name))
+    git(workspace, "prune", "--expire=now")
+    assert all(map(OBJECT.fullmatch, files(workspace / ".git/objects")))
+    assert git(workspace, "show", f"{made}:a.txt") == "one"
 
 
 def test_every_use_of_a_work_tree_finds_what_was_not_taken_in_yet(
