@@ -16,6 +16,8 @@ _MAX_BYTES: Final = 256 * 1024 * 1024
 _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO})
 """What says that a name is free, or that something else stands there, a socket for ENXIO."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CLOSED: Final = getattr(os, "O_PATH", os.O_RDONLY) | _FOLDER
+"""How a folder is opened that may not be listed."""
 
 
 class RepositoryFiles:
@@ -147,6 +149,7 @@ def _delete(name: str, folder: int) -> None:
     The folders within it are moved to its top one after the other, so that neither recursion nor
     an open folder for each level is needed.
     """
+    _make_changeable(name, folder)
     top = os.open(name, _FOLDER, dir_fd=folder)
     try:
         waiting = _empty(top, top)
@@ -172,10 +175,21 @@ def _empty(folder: int, top: int) -> list[str]:
             if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 os.unlink(name, dir_fd=folder)
                 continue
+            _make_changeable(name, folder)  # or it cannot be moved, either
             unused = f"removed-{secrets.token_hex(8)}"
             os.rename(name, unused, src_dir_fd=folder, dst_dir_fd=top)
             moved.append(unused)
     return moved
+
+
+def _make_changeable(name: str, parent: int) -> None:
+    """Take a folder's write protection away, which also those of a package cache have."""
+    with suppress(OSError):
+        opened = os.open(name, _CLOSED, dir_fd=parent)
+        try:
+            os.chmod(f"/proc/self/fd/{opened}", stat.S_IRWXU)  # noqa: PTH101  follows no link
+        finally:
+            os.close(opened)
 
 
 def _raise_unless_absent(exc: OSError) -> None:

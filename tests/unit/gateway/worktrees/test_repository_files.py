@@ -3,6 +3,9 @@
 import errno
 import os
 import socket
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Never
@@ -12,7 +15,27 @@ import pytest
 from gateway.worktrees import repository_files
 from gateway.worktrees.repository_files import RepositoryFiles
 
+REPOSITORY = Path(__file__).parents[4]
 DEPTH = 1_500
+_AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from gateway.worktrees.repository_files import RepositoryFiles
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+root = Path(sys.argv[1])
+for mode in (0o555, 0o300, 0):
+    folder = root / "tree" / f"{mode:o}"
+    (folder / "in").mkdir(parents=True)
+    (folder / "in/file").touch()
+    (folder / "link").symlink_to(root / "kept")
+    for path in (folder / "in", folder):
+        path.chmod(mode)
+(root / "tree").chmod(0o555)
+RepositoryFiles(root).remove(["tree"])
+"""
 
 
 @pytest.fixture
@@ -82,3 +105,19 @@ def test_a_folder_deeper_than_the_stack_is_removed_and_no_link_is_followed(
         files.remove(["deep"])
         assert not (tmp_path / "deep").exists()
     assert (tmp_path / "kept/file").exists()
+
+
+def test_folders_that_a_command_has_closed_are_removed() -> None:
+    """As those of a cache of modules are. To root no folder is closed."""
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        (root / "kept").mkdir()
+        (root / "kept").chmod(0o555)
+        if os.geteuid() == 0:
+            for path in (root, root / "kept"):
+                os.chown(path, 65534, 65534)
+        subprocess.run(
+            [sys.executable, "-c", _AS_NOBODY, name], cwd=REPOSITORY, check=True, timeout=60
+        )
+        assert [path.name for path in root.iterdir()] == ["kept"]
+        assert (root / "kept").stat().st_mode & 0o777 == 0o555
