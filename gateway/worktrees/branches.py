@@ -73,10 +73,10 @@ class Branches:
         take_in_blocking(self.main, self.files, own_parts(conversation_id))
         return named, self.commit_of(named) is not None
 
-    def set_to(self, conversation_id: str, commit: str, before: str = "") -> None:
-        """Set a branch. With `before`, raise `GitFailed` if that is not its value."""
-        words = ("update-ref", "--no-deref", _ref(conversation_id), commit)
-        self.main.run_blocking(*words, *([before] if before else []))
+    def set_to(self, conversation_id: str, commit: str, before: str) -> None:
+        """Set a branch. Raise `GitFailed` if `before`, empty for none, is not its value."""
+        words = ("update-ref", "--no-deref", _ref(conversation_id), commit, before)
+        self.main.run_blocking(*words)
 
     def delete(self, conversation_id: str, commit: str = "") -> None:
         """Delete a branch. With `commit`, raise `GitFailed` if that is not its value."""

@@ -220,7 +220,7 @@ class ConversationTrees:
         workspace changes, with what it takes to repair that, and with None when it has changed.
         Raise `Conflict`, and change nothing in the workspace, if both changed the same, a changed
         file of the workspace is in the way, or a file that is protected would change; it names the
-        files.
+        files. Raise `GitFailed` if the branch changes meanwhile; the next merge takes that in.
         """
         target = self._target()
         if target is None:
@@ -238,8 +238,8 @@ class ConversationTrees:
             self._apply(head, commit, changed)
             note(None)
         tree = self._tree(conversation_id)
-        tree.run_blocking("read-tree", "-m", "-u", "HEAD", commit)
-        self._branches.set_to(conversation_id, commit)
+        tree.run_blocking("read-tree", "-m", "-u", theirs, commit)
+        self._branches.set_to(conversation_id, commit, theirs)
         return Merged(commit=commit, files=len(changed))
 
     def discard_blocking(self, conversation_id: str) -> None:

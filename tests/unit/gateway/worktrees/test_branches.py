@@ -118,6 +118,34 @@ def test_a_branch_that_is_set_while_it_begins_again_keeps_what_it_was_set_to(
     assert first in log_of(workspace)
 
 
+def test_a_branch_that_is_set_during_a_merge_keeps_what_it_was_set_to(
+    workspace: Path,
+    trees: ConversationTrees,
+    tree: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit_in_box(tree, store, "one\n")
+    lay_repository(workspace, b_txt="b\n")
+    run = WorkTree.run_blocking
+
+    def committing(self: WorkTree, *words: str, **more: object) -> bytes:
+        if words[0] == "update-ref" and REF in words:
+            commit_in_box(tree, store, "two\n")
+        return run(self, *words, **more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkTree, "run_blocking", committing)
+        with pytest.raises(GitFailed):
+            trees.merge_blocking(ONE, "Merge it", lambda _: None)
+    assert (workspace / "a.txt").read_text() == "one\n"
+    assert (tree / "b.txt").read_text() == "b\n"
+    trees.merge_blocking(ONE, "Merge it", lambda _: None)
+    assert (workspace / "a.txt").read_text() == "two\n"
+    assert (workspace / "b.txt").read_text() == "b\n"
+    assert git(workspace, "log", "--format=%s", "HEAD").split("\n")[0] == "Merge it"
+
+
 def test_a_branch_that_another_conversation_damaged_begins_at_its_own_last_commit(
     workspace: Path, trees: ConversationTrees, tree: Path, store: Path
 ) -> None:
