@@ -215,10 +215,13 @@ class Worktrees:
                 return await self._git(work)
 
     async def discard(self, conversation: Conversation, *, is_busy: bool) -> None:
-        """Throw a work tree away. The agent's process has ended. Raise as `merge` does."""
+        """Throw a work tree away, also one that git cannot read. The agent's process has ended.
+        Raise as `merge` does.
+        """
         _refuse_busy(is_busy=is_busy)
-        async with self._held(conversation) as (trees, workspace):
-            if workspace is None:
+        base = await self._workspaces.open(conversation.user_id)
+        async with self._using(base) as trees:
+            if not await self._git(partial(trees.has_blocking, conversation.id)):
                 raise _no_tree()
             self._open.pop(conversation.id, None)
             await self._git(partial(trees.discard_blocking, conversation.id))

@@ -132,6 +132,11 @@ class ConversationTrees:
         self._files.write((*own_parts(conversation_id), _READY), b"")
         return folder
 
+    def has_blocking(self, conversation_id: str) -> bool:
+        """Return whether there is something of a work tree, whatever its state is."""
+        places = (self.folder(conversation_id), self._root.joinpath(*own_parts(conversation_id)))
+        return any(map(os.path.lexists, places))
+
     def has_new_blocking(self, conversation_id: str) -> bool:
         """Return whether commands made objects which the repository may not have yet."""
         return has_new(self._files, own_parts(conversation_id))

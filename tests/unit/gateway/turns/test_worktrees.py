@@ -18,7 +18,7 @@ from gateway.conversations.sql.conversations import ConversationStore
 from gateway.conversations.sql.leases import LeaseStore
 from gateway.conversations.sql.work_trees import WorkTreeStore
 from gateway.conversations.work_trees import KeptTree
-from gateway.errors import Conflict
+from gateway.errors import Conflict, NotFound, WorkspaceUnavailable
 from gateway.ids import ConversationId, NodeId, UserId
 from gateway.observability.paths import make_path_view_blocking
 from gateway.skills import WorkspaceSkills
@@ -26,13 +26,13 @@ from gateway.turns.workspace_lock import LocksOfServers
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
 from gateway.workspaces import Workspaces
-from gateway.worktrees.git import WorkTree
+from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.worktrees import ConversationTrees
 from memory.clock import utc_now
 from policies.rules import shipped_rules
 from policies.tools import ToolGate
 from tests.conformance.suites.conversation_values import ANN, conversation
-from tests.support.repositories import git, lay_repository
+from tests.support.repositories import commit_in_box, git, git_in_box, lay_repository
 from tests.support.services import hold_calls
 from tests.support.stores import open_file
 
@@ -106,6 +106,41 @@ async def test_a_conversation_goes_on_in_its_tree_at_another_server(tmp_path: Pa
         await servers.there.end(begun)
         assert not opened.root.exists()
         assert await servers.store.of(EVERYBODY) == []
+
+
+async def test_a_work_tree_that_git_cannot_read_can_be_thrown_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one with a pack that takes more memory than git gets."""
+    async with two_servers(tmp_path) as servers:
+        new = await servers.create()
+        tree = (await servers.here.open(new)).root
+        store = servers.ws / f".git/worktrees/{ONE}/objects"
+        await run_sync(lambda: lay_pack(tree, store))
+        run = WorkTree.run_blocking
+
+        def failing(self: WorkTree, *words: str, **more: Any) -> bytes:
+            if words[0] == "index-pack":
+                raise GitFailed(128, b"", "fatal: Out of memory, malloc failed")
+            return run(self, *words, **more)
+
+        monkeypatch.setattr(WorkTree, "run_blocking", failing)
+        with pytest.raises(WorkspaceUnavailable):
+            await servers.here.view(new)
+        await servers.here.discard(new, is_busy=False)
+        assert not tree.exists()
+        assert await run_sync(lambda: git(servers.ws, "branch", "--list", "candor/*")) == ""
+        with pytest.raises(NotFound):
+            await servers.here.discard(new, is_busy=False)
+        assert (await servers.here.open(new)).root == tree
+
+
+def lay_pack(tree: Path, store: Path) -> None:
+    """Commit in a work tree as a command in the box does that packs its objects."""
+    (store / "info").mkdir(parents=True)
+    (store / "info/alternates").touch()
+    commit_in_box(tree, store, "one\n")
+    git_in_box(tree, store, "repack", "-adlqn")
 
 
 async def test_a_conversation_that_began_in_the_workspace_stays_there(tmp_path: Path) -> None:
