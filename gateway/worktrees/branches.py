@@ -46,8 +46,14 @@ class Branches:
     root: Path
 
     def named(self, conversation_id: str) -> str | None:
-        """Return the id that a branch names, which may be missing; None: there is no branch."""
-        return self._parsed(_ref(conversation_id))
+        """Return the id that a branch names, which may be missing; empty if its file names none,
+        as after a cut of the power; None: there is no branch.
+        """
+        told = self._parsed(_ref(conversation_id))
+        place = _place(conversation_id)
+        if told is not None or self.files.has_folder(place):
+            return told
+        return "" if os.path.lexists(self.root.joinpath(*place)) else None
 
     def commit(self, conversation_id: str) -> str | None:
         """Return the last commit of a branch; None: there is none that can be read."""
@@ -58,8 +64,7 @@ class Branches:
         return self._parsed(f"{name}^{{commit}}")
 
     def state(self, conversation_id: str) -> tuple[str | None, bool]:
-        """Return the id that a branch names, None if there is no branch, and whether that is a
-        commit of the repository.
+        """Return what `named` returns, and whether that is a commit of the repository.
 
         Git writes objects before the branch that names them. What a command wrote since the last
         look is therefore taken in after the branch was read.
@@ -68,8 +73,8 @@ class Branches:
         if commit is not None:
             return commit, True
         named = self.named(conversation_id)
-        if named is None:
-            return None, False
+        if not named:
+            return named, False
         take_in_blocking(self.main, self.files, own_parts(conversation_id))
         return named, self.commit_of(named) is not None
 
@@ -79,16 +84,20 @@ class Branches:
         self.main.run_blocking(*words)
 
     def delete(self, conversation_id: str, commit: str = "") -> None:
-        """Delete a branch. With `commit`, raise `GitFailed` if that is not its value."""
+        """Delete a branch, if it is there. With `commit`, raise `GitFailed` if that is not its
+        value.
+        """
+        named = self.named(conversation_id)
+        if named is None:
+            return
+        if named == "":  # git would not delete it
+            self.files.remove(_place(conversation_id))
         words = ("update-ref", "--no-deref", "-d", _ref(conversation_id))
         self.main.run_blocking(*words, *([commit] if commit else []))
 
     def make_plain(self, conversation_id: str) -> None:
-        """Make a branch name a commit: as another name of a branch it would change that one.
-
-        It is replaced in one step, since a missing branch says that the tree was thrown away.
-        """
-        place = (".git", "refs", "heads", *branch_of(conversation_id).split("/"))
+        """Make a branch name a commit: as another name of a branch it would change that one."""
+        place = _place(conversation_id)
         content = self.files.read(place)
         if content is None and not os.path.lexists(self.root.joinpath(*place)):
             return  # packed, or none
@@ -102,23 +111,27 @@ class Branches:
         """Return the last commit of a branch; None: there is no branch.
 
         A branch whose commit is gone begins again at the newest commit of the work tree's log that
-        is whole, or else at the workspace's commit. The index of `tree` is set to it before, and
-        the files stay as they are. Raise `GitFailed` if the branch changes meanwhile.
+        is whole, or else at the workspace's commit; so does one that is missing, or was renamed, if
+        `tree` is there. The index of `tree` is set to it before, and the files stay as they are.
+        Raise `GitFailed` if the branch changes meanwhile.
         """
         named, is_whole = self.state(conversation_id)
-        if named is None or is_whole:
+        if is_whole or (named is None and tree is None):
             return named
         logs = (
             (*own_parts(conversation_id), "logs", "HEAD"),
-            (".git", "logs", "refs", "heads", *branch_of(conversation_id).split("/")),
+            (".git", "logs", *_place(conversation_id)[1:]),
         )
         ids = _newest(line for log in logs for line in reversed(self._lines(log)))
         gone = self._missing(ids)
         commit = self._newest_whole([name for name in ids if name not in gone], gone)
         if tree is not None:
             tree.run_blocking("read-tree", commit)
-        self.set_to(conversation_id, commit, named)
-        gone.add(named)
+        if named == "":  # git would not set it
+            self.files.write(_place(conversation_id), f"{commit}\n".encode())
+        else:
+            self.set_to(conversation_id, commit, named or "")
+        gone.update([named] if named else [])
         for log in logs:
             self._leave_out(log, gone)
         _log.warning("branch_begun_again", extra={"work_tree": conversation_id})
@@ -197,3 +210,7 @@ def _each(lines: Iterable[bytes]) -> Iterator[str]:
 
 def _ref(conversation_id: str) -> str:
     return f"refs/heads/{branch_of(conversation_id)}"
+
+
+def _place(conversation_id: str) -> tuple[str, ...]:
+    return (".git", *_ref(conversation_id).split("/"))

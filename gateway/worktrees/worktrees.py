@@ -5,9 +5,9 @@
 
 Which conversations have one is known to the database, and so is a merge that has begun to change
 the workspace's files. Each step leaves a state that the next use, or `repair_blocking`, brings to
-an end; a merge into files that a person changed meanwhile is undone. A branch that is missing says
-that its work tree was thrown away. Everything here blocks, and one call at a time may run for a
-workspace.
+an end; a merge into files that a person changed meanwhile is undone. A work tree without its mark
+was not made whole, or is being thrown away. Everything here blocks, and one call at a time may run
+for a workspace.
 """
 
 import json
@@ -15,7 +15,6 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -158,9 +157,7 @@ class ConversationTrees:
         if not self._files.has_file((*own_parts(conversation_id), _READY)):
             return None
         named, is_whole = self._branches.state(conversation_id)
-        if named is None:
-            return None
-        commit = named if is_whole else "HEAD"
+        commit = named if named and is_whole else "HEAD"
         base = self._main.run_blocking("merge-base", "HEAD", commit).decode().strip()
         branch = branch_of(conversation_id)
         return TreeStatus(branch=branch, target=self._target(), base=base)
@@ -248,10 +245,17 @@ class ConversationTrees:
         return Merged(commit=commit, files=len(changed))
 
     def discard_blocking(self, conversation_id: str) -> None:
-        """Throw a work tree away with all that is in it; the next turn makes a new one."""
-        with suppress(GitFailed):
+        """Throw a work tree away with all that is in it; the next turn makes a new one.
+
+        Raise `OSError` if files of it are left, and `GitFailed` if its branch is.
+        """
+        self._files.remove((*own_parts(conversation_id), _READY))
+        try:
             self._branches.delete(conversation_id)
-        self._remove(conversation_id)
+        finally:
+            self._remove(conversation_id)
+        if self.has_blocking(conversation_id):
+            raise FileExistsError(self.folder(conversation_id))
 
     def end_blocking(self, conversation_id: str, message: str) -> str | None:
         """Remove a work tree for good; return the branch that keeps what was not merged, if any."""
@@ -273,8 +277,9 @@ class ConversationTrees:
         """
         if merging is not None:
             self._end_merge(conversation_id, **json.loads(merging))
-        if self._branches.named(conversation_id) is None:  # it was being thrown away
-            self._remove(conversation_id)
+        is_marked = self._files.has_file((*own_parts(conversation_id), _READY))
+        if not is_marked and self._branches.named(conversation_id) is None:
+            self._remove(conversation_id)  # it was being thrown away
 
     def _end_merge(self, conversation_id: str, head: str, commit: str, branch: str = "") -> None:
         """End a merge, or undo it if a person has changed a file of it since or left the branch."""

@@ -1,10 +1,12 @@
 """The branches of work trees whose commits are missing, or seem to be."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from gateway.worktrees.git import GitFailed, WorkTree
+from gateway.worktrees.repository_files import RepositoryFiles
 from gateway.worktrees.worktrees import ConversationTrees
 from tests.support.repositories import commit_in_box, git, git_in_box, lay_repository
 from tests.unit.gateway.worktrees.conftest import ONE
@@ -211,3 +213,67 @@ def test_a_kill_before_a_branch_begins_again_leaves_an_index_that_can_be_read(
     trees.merge_blocking(ONE, "Merge it", lambda _: None)
     assert (workspace / "a.txt").read_text() == "one\n"
     assert git(workspace, "status", "--porcelain") == ""
+
+
+DAMAGES = {
+    "emptied by a cut of the power": lambda ref: ref.write_bytes(b""),
+    "zeroed by a cut of the power": lambda ref: ref.write_bytes(b"\0" * 41),
+    "another name of nothing": lambda ref: ref.write_text("ref: refs/heads/nothing\n"),
+    "renamed by a command": lambda ref: ref.rename(ref.with_name("other")),
+}
+
+
+@pytest.mark.parametrize("use", ["start", "merge", "end"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_work_tree_whose_branch_is_damaged_or_missing_keeps_its_files(
+    workspace: Path, trees: ConversationTrees, tree: Path, store: Path, damage: str, use: str
+) -> None:
+    kept = commit_in_box(tree, store, "one\n")
+    trees.take_in_blocking(ONE)
+    (tree / "new.txt").write_text("new\n")
+    DAMAGES[damage](workspace / ".git" / REF)
+    if use == "start":
+        trees.repair_blocking(ONE, None)
+        state = trees.status_blocking(ONE)
+        assert state is not None
+        changes = trees.changes_blocking(ONE, state.base)
+        assert [file.path for file in changes.files] == ["a.txt", "new.txt"]
+        assert trees.open_blocking(ONE) == tree
+        assert git(tree, "status", "--porcelain") == "?? new.txt"
+    elif use == "merge":
+        trees.merge_blocking(ONE, "Merge it", lambda _: None)
+        assert (workspace / "new.txt").read_text() == "new\n"
+    else:
+        assert trees.end_blocking(ONE, "Keep it") == f"candor/{ONE}"
+        assert git(workspace, "show", f"{REF}:new.txt") == "new"
+    assert kept in git(workspace, "rev-list", REF).split("\n")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_work_tree_whose_branch_is_damaged_or_missing_can_be_thrown_away(
+    workspace: Path, trees: ConversationTrees, tree: Path, damage: str
+) -> None:
+    DAMAGES[damage](workspace / ".git" / REF)
+    trees.discard_blocking(ONE)
+    assert not tree.exists()
+    assert trees.open_blocking(ONE) == tree
+    assert git(tree, "status", "--porcelain") == ""
+
+
+def test_a_kill_while_a_work_tree_is_thrown_away_is_brought_to_an_end(
+    trees: ConversationTrees, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = RepositoryFiles.remove
+
+    def dying(self: RepositoryFiles, parts: Sequence[str]) -> None:
+        if parts[-1] == ONE:
+            raise KeyboardInterrupt
+        remove(self, parts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RepositoryFiles, "remove", dying)
+        with pytest.raises(KeyboardInterrupt):
+            trees.discard_blocking(ONE)
+    assert trees.status_blocking(ONE) is None
+    trees.repair_blocking(ONE, None)
+    assert not tree.exists()
