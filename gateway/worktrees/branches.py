@@ -78,6 +78,11 @@ class Branches:
         take_in_blocking(self.main, self.files, own_parts(conversation_id))
         return named, self.commit_of(named) is not None
 
+    def unlock(self, conversation_id: str) -> None:
+        """Remove the lock of a branch that a killed command has left; none may run."""
+        *folders, name = _place(conversation_id)
+        self.files.remove((*folders, f"{name}.lock"))
+
     def set_to(self, conversation_id: str, commit: str, before: str) -> None:
         """Set a branch. Raise `GitFailed` if `before`, empty for none, is not its value."""
         words = ("update-ref", "--no-deref", _ref(conversation_id), commit, before)

@@ -184,11 +184,14 @@ class ConversationTrees:
             index.unlink(missing_ok=True)
 
     def commit_blocking(self, conversation_id: str, message: str) -> str:
-        """Commit what is not committed of a work tree; return its last commit.
+        """Commit what is not committed of a work tree, in which no command runs; return its last
+        commit.
 
         Raise `Conflict` if it holds a repository of its own, whose files no commit can take along.
         """
         tree = self._tree(conversation_id)
+        self._branches.unlock(conversation_id)
+        self._files.remove((*own_parts(conversation_id), "index.lock"))
         untaken = add_all_blocking(tree)
         head = self._head(tree)
         changed = tree.run_blocking("diff", "--cached", "--raw", "--no-renames", "-z", head)
@@ -250,6 +253,7 @@ class ConversationTrees:
         Raise `OSError` if files of it are left, and `GitFailed` if its branch is.
         """
         self._files.remove((*own_parts(conversation_id), _READY))
+        self._branches.unlock(conversation_id)
         try:
             self._branches.delete(conversation_id)
         finally:

@@ -277,3 +277,21 @@ def test_a_kill_while_a_work_tree_is_thrown_away_is_brought_to_an_end(
     assert trees.status_blocking(ONE) is None
     trees.repair_blocking(ONE, None)
     assert not tree.exists()
+
+
+@pytest.mark.parametrize("use", ["merge", "end", "discard"])
+@pytest.mark.parametrize("lock", [f"worktrees/{ONE}/index.lock", f"{REF}.lock"])
+def test_a_lock_that_a_killed_command_left_does_not_keep_a_work_tree(
+    workspace: Path, trees: ConversationTrees, tree: Path, lock: str, use: str
+) -> None:
+    (tree / "a.txt").write_text("one\n")
+    (workspace / ".git" / lock).touch()
+    if use == "merge":
+        trees.merge_blocking(ONE, "Merge it", lambda _: None)
+        assert (workspace / "a.txt").read_text() == "one\n"
+    elif use == "end":
+        trees.end_blocking(ONE, "Keep it")
+        assert git(workspace, "show", f"{REF}:a.txt") == "one"
+    else:
+        trees.discard_blocking(ONE)
+        assert git(workspace, "branch", "--list", "candor/*") == ""
