@@ -23,7 +23,8 @@ _MOST_ALIKE: Final = 20
 """Conversations that begin with the same messages, and are compared by their replies."""
 _LOOKED_BACK: Final = 200
 """Turns of a conversation that a shortened history is compared with."""
-_ALL_EVENTS: Final = 1_000_000
+_READ_AT_ONCE: Final = 500
+"""Events of a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +115,26 @@ class Threads:
         told = _plain(before[-1].text) if before[-1].role == "assistant" else ""
         if turn.result is None or _plain(turn.result["reply"]).startswith(told):
             return True
-        events = await self._parts.events.after(  # a stream cannot take back text that is void
-            turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id
-        )
-        streamed = (loads(event.data)["text"] for event in events if event.type == "text.delta")
-        return _plain("".join(streamed)).startswith(told)
+        return await self._has_streamed(turn, told)  # which cannot take back text that is void
+
+    async def _has_streamed(self, turn: Turn, told: str) -> bool:
+        """Return whether the text that a turn streamed begins so; its events are read no further
+        than that takes.
+        """
+        last_seq, at = 0, 0
+        while at < len(told):
+            events = await self._parts.events.after(
+                turn.conversation_id, last_seq, limit=_READ_AT_ONCE, turn_id=turn.id
+            )
+            if not events:
+                return False
+            last_seq = events[-1].seq
+            texts = (loads(event.data)["text"] for event in events if event.type == "text.delta")
+            streamed = _plain("".join(texts))[: len(told) - at]
+            if not told.startswith(streamed, at):
+                return False
+            at += len(streamed)
+        return True
 
     async def go_on(self, user_id: UserId, behind: Turn) -> ConversationId:
         """Return the conversation that goes on behind a turn: its own, or a fork if the turn is not
