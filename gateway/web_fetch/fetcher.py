@@ -1,6 +1,8 @@
 """Fetches one page for an agent: each step of it is checked, and the text is bounded."""
 
+import codecs
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Collection
@@ -30,6 +32,11 @@ _PROGRAM: Final = Path(__file__).with_name("markdown_program.py")
 _REDIRECTIONS: Final = range(300, 400)
 _HTML: Final = {"text/html", "application/xhtml+xml"}
 _TEXTS: Final = {"application/json", "application/xml", "application/yaml", "application/toml"}
+_CODECS: Final = re.compile(
+    r"ascii|utf-(8|16|32)(-sig|-[bl]e)?|iso8859-\d+|cp\d+|koi8-\w|mac-\w+|tis-620"
+    r"|gb2312|gbk|gb18030|hz|big5(hkscs)?|euc_\w+|shift_jis\w*|iso2022_\w+|johab"
+)
+"""Of character sets, as opposed to what else Python decodes by name."""
 _NOT_PLAIN: Final = (
     "Only plain http and https addresses of public hosts, with their usual ports, are fetched."
 )
@@ -102,10 +109,19 @@ async def _text_of(url: str, reply: Reply) -> str:
         return await _to_markdown(url, reply.body, charset)
     if not (kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+json", "+xml"))):
         raise FetchRefused(f"It is {kind[:60]}, and only text is read.")
+    return clean_text(reply.body.decode(_codec(charset), "replace"))
+
+
+def _codec(charset: str | None) -> str:
+    """Return the codec of a character set; UTF-8 if the name is of none.
+
+    Python has other codecs: `punycode` takes hours for a page, `idna` raises.
+    """
     try:
-        return clean_text(reply.body.decode(charset or "utf-8", "replace"))
-    except LookupError:  # a character set that nobody knows
-        return reply.body.decode("utf-8", "replace")
+        name = codecs.lookup(charset or "utf-8").name
+    except LookupError:
+        return "utf-8"
+    return name if _CODECS.fullmatch(name) else "utf-8"
 
 
 async def _to_markdown(url: str, page: bytes, charset: str | None) -> str:

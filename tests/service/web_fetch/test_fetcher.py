@@ -121,6 +121,37 @@ async def test_a_redirect_to_a_listed_host_is_followed() -> None:
         assert "Egrets wade, too." in found.text
 
 
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        *((charset, "苍鹭") for charset in ("utf-8", "GB2312", "gbk", "gb18030")),
+        *((charset, "サギ") for charset in ("Shift_JIS", "euc-jp", "iso-2022-jp", "ms932")),
+        *((charset, "Héron") for charset in ("latin1", "ISO-8859-15", "windows-1252", "utf-16")),
+        *((charset, "Цапля") for charset in ("koi8-r", "windows-1251", "iso-8859-5", "IBM866")),
+        ("big5", "蒼鷺"),
+        ("euc-kr", "왜가리"),
+        ("macintosh", "Héron"),
+    ],
+)
+async def test_text_is_read_in_the_character_set_that_it_is_told_to_be_in(
+    charset: str, text: str
+) -> None:
+    response = Response(
+        text.encode(charset), headers={"content-type": f"text/a; charset={charset}"}
+    )
+    async with web_with(lambda _: response) as (web, _):
+        assert (await web.fetcher().fetch("http://herons.org/")).text == text
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "undefined", "unicode_escape", "hex", "x"])
+async def test_a_name_of_no_character_set_passes_for_utf_8(charset: str) -> None:
+    """Python would take hours for a page in `punycode`, which holds up everybody."""
+    page = "苍鹭-heron\\n-abc"
+    response = Response(page.encode(), headers={"content-type": f"text/plain; charset={charset}"})
+    async with web_with(lambda _: response) as (web, _):
+        assert (await web.fetcher().fetch("http://herons.org/")).text == page
+
+
 async def test_an_endless_page_is_read_up_to_its_limit() -> None:
     def endless(_: Request) -> Response:
         def chunks() -> Iterator[bytes]:
