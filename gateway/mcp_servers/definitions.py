@@ -46,10 +46,16 @@ class ToolDefinition:
                 for key, value in fields.items()
             },
             "required": [
-                key for key in (required if isinstance(required, list) else []) if key in fields
+                key
+                for key in (required if isinstance(required, list) else [])
+                if isinstance(key, str) and key in fields
             ],
         }
-        definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        definitions = {
+            key: schema[key]
+            for key in ("$defs", "definitions")
+            if isinstance(schema.get(key), Mapping)
+        }
         return cls(name, description, {**kept, **definitions})
 
     @property
@@ -68,9 +74,19 @@ class ToolDefinition:
         return (
             _NAME.fullmatch(self.name) is not None
             and len(self.text) <= MAX_DEFINITION_CHARS
+            and _is_json(self.input_schema)
             and depth_of(self.text) <= MAX_DEPTH
             and all(_PROPERTY.fullmatch(name) for name in self.input_schema["properties"])
         )
+
+
+def _is_json(value: object) -> bool:
+    """Return whether a value can be sent: its numbers are finite, as JSON has them."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 Definitions = Mapping[str, ToolDefinition]

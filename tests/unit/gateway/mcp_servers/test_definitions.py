@@ -62,6 +62,7 @@ def test_a_tool_that_is_missing_now_stays_offered_as_it_was() -> None:
         tool("no spaces"),
         tool("a" * 65),
         tool("read", "x" * 30_000),
+        tool("read", path={"default": float("nan")}),
         ToolDefinition.read("read", "", {"properties": {"no space": {}}}),
         tool(
             "read",
@@ -91,4 +92,21 @@ def test_of_a_schema_the_arguments_are_kept_and_nothing_that_judges() -> None:
         "properties": {"a": {"$ref": "#/$defs/A"}, "b": {}},
         "required": ["a"],
         "$defs": {"A": {"type": "string"}},
+    }
+
+
+def test_parts_of_a_schema_that_are_none_are_left_out() -> None:
+    """One that cannot be sent would have every request refused, and one that cannot be read would
+    keep all tools of its server away.
+    """
+    schema: dict[str, Any] = {
+        "properties": {"a": 1},
+        "required": ["a", ["a"], {}, None],
+        "$defs": None,
+        "definitions": [],
+    }
+    assert ToolDefinition.read("t", "", schema).input_schema == {
+        "type": "object",
+        "properties": {"a": {}},
+        "required": ["a"],
     }
