@@ -10,6 +10,8 @@ from urllib.parse import urljoin
 
 _MAX_MEMORY_BYTES = 1 << 30
 _MAX_SECONDS = 10
+_MAX_CHARS = 8 * 1024 * 1024
+"""Links that are made whole, and cells that span many columns, can make far more of a page."""
 _LEFT_OUT = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "form"]
 
 
@@ -54,6 +56,8 @@ def main() -> None:
     _bound()
     address, charset = (sys.stdin.buffer.readline().decode().strip() for _ in range(2))
     text = to_markdown(sys.stdin.buffer.read(), address, charset or None)
+    if len(text) > _MAX_CHARS:
+        sys.exit(1)
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
 
 

@@ -152,6 +152,12 @@ async def test_a_name_of_no_character_set_passes_for_utf_8(charset: str) -> None
         assert (await web.fetcher().fetch("http://herons.org/")).text == page
 
 
+async def test_a_page_of_which_links_make_a_hundred_times_as_much_text_is_refused() -> None:
+    async with web_with(lambda _: page("<a href=a>a</a>" * 4_500)) as (web, _):
+        told = await refused(web.fetcher(), f"http://herons.org/{'a' * 1_990}/")
+    assert told == "The page cannot be read as text."
+
+
 async def test_an_endless_page_is_read_up_to_its_limit() -> None:
     def endless(_: Request) -> Response:
         def chunks() -> Iterator[bytes]:
