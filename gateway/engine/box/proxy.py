@@ -19,6 +19,7 @@ from typing import Final
 
 from gateway.engine.box.client_hello import NoHello, is_complete, server_name
 from gateway.engine.box.injection import asked_host, forward_blocking
+from policies.web import is_public_address
 
 Report = Callable[[str, str], None]
 """Receives the host (or what was asked for) and what became of it."""
@@ -31,6 +32,7 @@ Encrypt = Callable[[socket.socket, str], socket.socket]
 
 _CONNECT: Final = re.compile(rb"CONNECT ([a-z0-9.-]{1,253}):443 HTTP/1\.[01]")
 """The first line of a request: lower case, no address, no user, port 443."""
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 _MAX_HEAD: Final = 8192
 _MOST_CONNECTIONS: Final = 64
 _PATIENCE_S: Final = 30.0
@@ -56,16 +58,13 @@ def encrypt(connection: socket.socket, host: str) -> socket.socket:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is one of the public internet, also inside another one."""
+    """Return whether an address is one of the public internet, in which no other one stands."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
-        if inner or found in ipaddress.ip_network("64:ff9b::/96"):
-            return False
-    return found.is_global and not found.is_multicast
+    is_plain = not isinstance(found, ipaddress.IPv6Address) or found in _UNICAST
+    return is_plain and is_public_address(address)
 
 
 class Proxy:

@@ -121,7 +121,8 @@ def test_what_is_not_exactly_a_listed_host_is_refused_and_reported(request_: byt
     [
         ["127.0.0.1"], ["10.0.0.1"], ["192.168.1.1"], ["169.254.169.254"], ["100.64.0.1"], ["0.0.0.0"],
         ["::1"], ["fe80::1"], ["fd00::1"], ["::ffff:127.0.0.1"], ["64:ff9b::7f00:1"], ["224.0.0.1"],
-        ["2002:7f00:1::"], [PUBLIC, "127.0.0.1"], [],
+        ["2002:7f00:1::"], ["64:ff9b:1::7f00:1"], ["64:ff9b::808:808"], ["::ffff:8.8.8.8"], ["::10.0.0.1"],
+        ["fec0::1"], ["168.63.129.16"], ["192.0.0.9"], ["192.88.99.1"], [PUBLIC, "127.0.0.1"], [],
     ],
 )  # fmt: skip
 def test_a_host_with_an_address_that_is_not_public_is_refused(addresses: Sequence[str]) -> None:
