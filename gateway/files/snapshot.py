@@ -7,7 +7,7 @@ Changes by others at the same time look like this turn's. Files that hold secret
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -201,21 +201,23 @@ class ChangeRecorder:
         """Return where each moved file came from: the same inode, or the same
         content, not empty.
         """
-        gone = {change.path: change.old for change in changed if change.old and not change.new}
+        gone: dict[str, int] = {}
+        by_key: dict[object, list[str]] = {}
+        for change in reversed(changed):
+            if change.old and change.old.is_file and not change.new:
+                gone[change.path] = len(gone)
+                for key in _keys(change.old, self._contents.get(change.path)):
+                    by_key.setdefault(key, []).append(change.path)
         origins: dict[str, str] = {}
         for change in changed:
-            path, state = change.path, change.new
-            if state is None or change.old is not None or not state.is_file:
+            if change.new is None or change.old is not None or not change.new.is_file:
                 continue
-            for origin, old in gone.items():
-                is_renamed = (old.inode, old.size_bytes, old.mtime_ns) == (
-                    *(state.inode, state.size_bytes, state.mtime_ns),
-                )
-                known = self._contents.get(origin)
-                if old.is_file and (is_renamed or (known and known == contents.get(path))):
-                    origins[path] = origin
-                    del gone[origin]
-                    break
+            keys = _keys(change.new, contents.get(change.path))
+            found = [_last_left(by_key.get(key, []), gone) for key in keys]
+            candidates = [path for path in found if path is not None]
+            if candidates:
+                origins[change.path] = max(candidates, key=gone.__getitem__)
+                del gone[origins[change.path]]
         return origins
 
     def _changed_file(
@@ -245,6 +247,20 @@ class ChangeRecorder:
             moved_from=origin,
             unread=unread,
         )
+
+
+def _keys(state: FileState, content: bytes | None) -> Iterator[object]:
+    """Yield what a file keeps when it moves: its number with size and time, and its content."""
+    yield state.inode, state.size_bytes, state.mtime_ns
+    if content:
+        yield content
+
+
+def _last_left(paths: list[str], left: Collection[str]) -> str | None:
+    """Return the last of the paths that is left, without those behind it."""
+    while paths and paths[-1] not in left:
+        paths.pop()
+    return paths[-1] if paths else None
 
 
 def _is_folder(difference: _Difference) -> bool:

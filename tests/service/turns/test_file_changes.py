@@ -21,6 +21,7 @@ from gateway.turns.file_changes import NO_CHANGES, describe_blocking
 from gateway.turns.sanitizer import OutputSanitizer
 from policies.secrets import mask_secrets
 from tests.support.services import RunningServices, running_services, script
+from tests.unit.policies.judging import count_calls
 
 SECRET = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3eF5gH7jK9m" * 2
 
@@ -297,3 +298,40 @@ def test_a_changed_mode_is_told_as_a_modified_file_without_a_diff(tmp_path: Path
         ("run.sh", "modified", 0, 0, None, None),
     ]
     assert changes.complete
+
+
+def _calls_to_compare(workspace: Path, count: int) -> int:
+    """Return how many calls of functions it takes where a folder's files give way to others."""
+    for name in ("old", "new"):
+        (workspace / name).mkdir(parents=True)
+    for number in range(count):
+        (workspace / f"old/{number}").write_text(f"old {number}")
+    recorder = _recorded(workspace)
+    for number in range(count):
+        (workspace / f"new/{number}").write_text(f"new {number}")
+        (workspace / f"old/{number}").unlink()
+    calls, changes = count_calls(recorder.changes_blocking)
+    assert [file.kind for file in changes.files] == ["created"] * count + ["deleted"] * count
+    return calls
+
+
+def test_the_work_of_a_comparison_grows_with_the_number_of_files(tmp_path: Path) -> None:
+    few, many = (_calls_to_compare(tmp_path / str(count), count) for count in (50, 200))
+    assert many < 6 * few
+
+
+def test_of_files_with_one_content_each_comes_from_one_of_them(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("same")
+    recorder = _recorded(tmp_path)
+    for name in ("a", "b", "c"):
+        (tmp_path / name).unlink()
+    for name in ("x", "y", "z", "zz"):
+        (tmp_path / name).write_text("same")
+    changes = recorder.changes_blocking()
+    assert [(file.path, file.moved_from) for file in changes.files] == [
+        ("x", "a"),
+        ("y", "b"),
+        ("z", "c"),
+        ("zz", None),
+    ]
