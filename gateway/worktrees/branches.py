@@ -78,8 +78,13 @@ class Branches:
         take_in_blocking(self.main, self.files, own_parts(conversation_id))
         return named, self.commit_of(named) is not None
 
+    def open_folder(self, conversation_id: str) -> None:
+        """Take away the write protection that a command has given to the folder of all branches."""
+        self.files.make_changeable(_place(conversation_id)[:-1])
+
     def unlock(self, conversation_id: str) -> None:
         """Remove the lock of a branch that a killed command has left; none may run."""
+        self.open_folder(conversation_id)
         *folders, name = _place(conversation_id)
         self.files.remove((*folders, f"{name}.lock"))
 

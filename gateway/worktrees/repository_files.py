@@ -125,6 +125,11 @@ class RepositoryFiles:
         with opened_folder(self._root, parts[:-1]) as folder:
             os.rename(parts[-1], name, src_dir_fd=folder, dst_dir_fd=folder)
 
+    def make_changeable(self, parts: Sequence[str]) -> None:
+        """Let the owner of a folder change it again, as far as that is possible."""
+        with suppress(OSError), opened_folder(self._root, parts[:-1]) as folder:
+            _make_changeable(parts[-1], folder)
+
     def remove(self, parts: Sequence[str]) -> None:
         """Remove a file, link or folder with all that is in it, as far as that is possible."""
         with suppress(OSError), opened_folder(self._root, parts[:-1]) as folder:
@@ -187,7 +192,10 @@ def _make_changeable(name: str, parent: int) -> None:
     with suppress(OSError):
         opened = os.open(name, _CLOSED, dir_fd=parent)
         try:
-            os.chmod(f"/proc/self/fd/{opened}", stat.S_IRWXU)  # noqa: PTH101  follows no link
+            mode = stat.S_IMODE(os.fstat(opened).st_mode)
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                place = f"/proc/self/fd/{opened}"  # follows no link
+                os.chmod(place, mode | stat.S_IRWXU)  # noqa: PTH101
         finally:
             os.close(opened)
 

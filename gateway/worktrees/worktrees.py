@@ -356,6 +356,7 @@ class ConversationTrees:
         """Return a work tree by the names that it has; the files by which git finds its parts are
         set right, because a command may have changed them.
         """
+        self._branches.open_folder(conversation_id)
         self.take_in_blocking(conversation_id)
         common, folder = self._main.common_dir, self.folder(conversation_id)
         git_dir = common / "worktrees" / conversation_id

@@ -1,5 +1,8 @@
 """The branches of work trees whose commits are missing, or seem to be."""
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +14,33 @@ from gateway.worktrees.worktrees import ConversationTrees
 from tests.support.repositories import commit_in_box, git, git_in_box, lay_repository
 from tests.unit.gateway.worktrees.conftest import ONE
 
+REPOSITORY = Path(__file__).parents[4]
+_AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from gateway.worktrees.worktrees import ConversationTrees
+from tests.support.repositories import git, lay_repository
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+os.umask(0o022)
+workspace = Path(sys.argv[1]) / "ws"
+os.environ["HOME"] = sys.argv[1]
+lay_repository(workspace, a_txt="a")
+trees = ConversationTrees(workspace, workspace.parent / "data", lambda _: None)
+branches = workspace / ".git/refs/heads/candor"
+(trees.open_blocking("cnv_one") / "a.txt").write_text("one")
+branches.chmod(0o555)
+trees.open_blocking("cnv_two")
+branches.chmod(0o555)
+trees.merge_blocking("cnv_one", "Merge it", lambda _: None)
+assert (workspace / "a.txt").read_text() == "one"
+branches.chmod(0o555)
+trees.discard_blocking("cnv_one")
+assert git(workspace, "branch", "--list", "candor/*").split() == ["+", "candor/cnv_two"]
+assert branches.stat().st_mode & 0o777 == 0o755
+"""
 REF = f"refs/heads/candor/{ONE}"
 
 
@@ -295,3 +325,12 @@ def test_a_lock_that_a_killed_command_left_does_not_keep_a_work_tree(
     else:
         trees.discard_blocking(ONE)
         assert git(workspace, "branch", "--list", "candor/*") == ""
+
+
+def test_branches_whose_folder_a_command_has_closed_are_opened_again() -> None:
+    """It is that of all conversations. To root no folder is closed."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        subprocess.run(
+            [sys.executable, "-c", _AS_NOBODY, name], cwd=REPOSITORY, check=True, timeout=120
+        )
