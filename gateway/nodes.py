@@ -1,7 +1,8 @@
 """This server among those of its database: how it joins them, and how they learn of its end.
 
 A process is named by the start of its system, its space of process ids (containers on one system
-have different ones), its id and its start, so that none is taken for another that came later.
+have different ones), its id and its start, so that none is taken for another that came later. Its
+start is counted from that of the system: a time of day would change when the clock is set.
 """
 
 import hashlib
@@ -15,7 +16,6 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Final
 
-import psutil
 from anyio.to_thread import run_sync
 
 from gateway.conversations.doorbell import Doorbell
@@ -50,6 +50,10 @@ _OF_EACH: Final = frozenset(
     }
 )
 """Settings that each node has of its own."""
+_ENDED: Final = frozenset("ZXx")
+"""States of processes that have ended: zombies, and those that are about to go."""
+_STARTED: Final = 22 - 3
+"""The place of a process's start after its state, which is the third field of its line."""
 
 
 async def join(
@@ -198,7 +202,8 @@ async def be_watched_by_a_program(settings: Settings, ownership: Ownership) -> N
 def own_process_blocking() -> str | None:
     """Return the name of this process; None where the system does not tell."""
     place = _place()
-    return None if place is None else f"{place} {os.getpid()} {psutil.Process().create_time()}"
+    known = None if place is None else _state_of(os.getpid())
+    return None if known is None else f"{place} {os.getpid()} {known[1]}"
 
 
 async def has_ended(name: str) -> bool:
@@ -214,11 +219,25 @@ def _has_ended_blocking(name: str) -> bool:
     if place != _place():
         return False
     try:
-        process = psutil.Process(int(pid))
-        is_same = str(process.create_time()) == started
-        return not is_same or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
+        known = _state_of(int(pid))
+    except ProcessLookupError:
         return True
+    return known is not None and (known[0] in _ENDED or known[1] != started)
+
+
+def _state_of(pid: int) -> tuple[str, str] | None:
+    """Return a process's state and its start, in ticks since that of the system (proc(5)).
+
+    None if the system hides it. Raise `ProcessLookupError` if there is no such process.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        with suppress(PermissionError):
+            os.kill(pid, 0)
+        return None
+    fields = stat.rpartition(")")[2].split()  # its name before may hold anything
+    return fields[0], fields[_STARTED]
 
 
 def _place() -> str | None:

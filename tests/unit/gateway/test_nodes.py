@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from gateway.errors import StartError
@@ -35,6 +36,39 @@ async def test_a_process_of_this_machine_is_known_to_have_ended() -> None:
     assert await has_ended(f"{place} {pid} {float(started) - 1}"), "its id was given anew"
     assert not await has_ended(f"elsewhere {pid} {started}"), "nothing is known of other machines"
     assert not await has_ended(f"elsewhere 1 {started}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+async def test_a_process_lives_on_when_the_clock_of_its_machine_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time of day at which the system started moves with its clock."""
+    own = await anyio.to_thread.run_sync(own_process_blocking)
+    assert own is not None
+    before_s = psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: before_s + 5)
+    assert not await has_ended(own)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+async def test_nothing_is_known_of_a_process_that_the_system_hides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As another user's process is where `/proc` is mounted with `hidepid`."""
+    own = await anyio.to_thread.run_sync(own_process_blocking)
+    assert own is not None
+
+    def hidden(path: Path, *_: str) -> str:
+        raise FileNotFoundError(path)
+
+    def forbidden(*_: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_text", hidden)
+    monkeypatch.setattr("gateway.nodes._place", lambda: own.rsplit(" ", 2)[0])
+    assert not await has_ended(own)
+    monkeypatch.setattr("os.kill", forbidden)
+    assert not await has_ended(own)
 
 
 async def test_a_server_does_not_start_at_the_url_of_another_one(tmp_path: Path) -> None:
