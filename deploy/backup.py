@@ -10,16 +10,19 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import stat
 import sys
 from pathlib import Path
 
 DATABASES = ("candor.sqlite3", "memory.sqlite3")
-LEFT_OUT = shutil.ignore_patterns(
+LEFT_OUT = (
     *(f"{name}*" for name in DATABASES),  # copied by SQLite itself
     "vectors",  # the server makes them again
     "tmp",
     "*.lock",
+    "users/*/tmp",
 )
+"""Below the data directory, and in it alone: what agents, users and MCP servers keep there may have any name."""
 SOURCES = ("DATA_DIR", "WORKSPACE", "LOG_DIR")
 NODE = "node"
 """In the data directory of a server whose databases are in PostgreSQL."""
@@ -76,10 +79,35 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _copy_file(source: str, target: str) -> str:
-    """Copy a regular file, unless it was removed since its folder was listed; pipes are left out."""
-    with contextlib.suppress(FileNotFoundError, shutil.SpecialFileError):
-        shutil.copy2(source, target)
+    """Copy a regular file, unless it was removed since its folder was listed; pipes and sockets are left out."""
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISREG(os.stat(source).st_mode):  # noqa: PTH116  as shutil names it
+            shutil.copy2(source, target)
     return target
+
+
+def _copy_folder(source: Path, target: Path, left_out: tuple[str, ...] = ()) -> None:
+    """Copy a folder but for what patterns of paths below it name, and what is removed meanwhile."""
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        place = Path(folder).relative_to(source)
+        depth = len(place.parts) + 1
+        patterns = [pattern for pattern in left_out if len(Path(pattern).parts) == depth]
+        return {name for name in names if any(map((place / name).match, patterns))}
+
+    try:
+        shutil.copytree(
+            source,
+            target,
+            symlinks=True,
+            ignore=ignored,
+            copy_function=_copy_file,
+            dirs_exist_ok=True,
+        )
+    except shutil.Error as exc:
+        failed = [failure for failure in exc.args[0] if os.path.lexists(failure[0])]
+        if failed:
+            raise shutil.Error(failed) from exc
 
 
 def back_up(data_dir: Path, workspace: Path, log_dir: Path, target: Path) -> None:
@@ -88,19 +116,9 @@ def back_up(data_dir: Path, workspace: Path, log_dir: Path, target: Path) -> Non
     for name in DATABASES:
         if (data_dir / name).exists():
             copy_database(data_dir / name, target / "data" / name)
-    for source, name, left_out in (
-        (data_dir, "data", LEFT_OUT),
-        (workspace, "workspace", None),
-        (log_dir, "logs", None),
-    ):
-        shutil.copytree(
-            source,
-            target / name,
-            symlinks=True,
-            ignore=left_out,
-            copy_function=_copy_file,
-            dirs_exist_ok=True,
-        )
+    _copy_folder(data_dir, target / "data", LEFT_OUT)
+    _copy_folder(workspace, target / "workspace")
+    _copy_folder(log_dir, target / "logs")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,15 @@
 """`deploy/backup.py` beside a server that works, and a server that starts on what it has copied."""
 
+import contextlib
+import os
+import runpy
 import shutil
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -166,6 +172,74 @@ def test_a_backup_beside_postgresql_says_that_the_database_is_not_in_it(tmp_path
     assert done.stderr.startswith(f"DATA_DIR {data} holds no candor.sqlite3")
     assert "pg_dump" in done.stderr
     assert (tmp_path / "copy" / "data" / "node").exists()
+
+
+def test_a_backup_holds_what_agents_and_users_name_like_what_it_leaves_out(tmp_path: Path) -> None:
+    data, *others = sources(tmp_path)
+    kept = (
+        "users/tmp/sessions/one.jsonl",  # of a user with this name
+        "users/vectors/sessions/one.jsonl",
+        "sessions/projects/-srv/memory/tmp/笔记.md",
+        "home/project/Cargo.lock",
+        "mcp/notes/vectors/one.bin",
+        "mcp/notes/memory.sqlite3",
+    )
+    left_out = ("tmp/one", "users/ada/tmp/one", "vectors/one", "server.lock")
+    for name in (*kept, *left_out, "candor.sqlite3"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).touch()
+    done = back_up(data, *others, tmp_path / "copy")
+    assert (done.returncode, done.stderr) == (0, "")
+    copied = (tmp_path / "copy" / "data").rglob("*")
+    names = {str(path.relative_to(tmp_path / "copy" / "data")) for path in copied if path.is_file()}
+    assert names == {*kept, "candor.sqlite3"}
+
+
+def test_a_backup_goes_past_sockets_and_what_is_removed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, workspace, logs = sources(tmp_path)
+    (data / "candor.sqlite3").touch()
+    (workspace / "gone").mkdir()
+    (workspace / "kept").mkdir()
+    (workspace / "kept" / "zebra.txt").touch()
+    monkeypatch.chdir(workspace)  # a socket's path must be short
+    list_folder = os.scandir
+
+    @contextlib.contextmanager
+    def listing(folder: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with list_folder(folder) as entries:
+            yield entries
+        if Path(folder) == workspace:
+            (workspace / "gone").rmdir()
+
+    program = runpy.run_path(str(ROOT / "deploy" / "backup.py"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        with monkeypatch.context() as patched:
+            patched.setattr("os.scandir", listing)
+            program["back_up"](data, workspace, logs, tmp_path / "copy")
+    found = (tmp_path / "copy" / "workspace").rglob("*")
+    assert sorted(path.name for path in found) == ["kept", "zebra.txt"]
+
+
+def test_a_backup_that_could_not_read_a_folder_fails(tmp_path: Path) -> None:
+    data, workspace, logs = sources(tmp_path)
+    (data / "candor.sqlite3").touch()
+    (workspace / "kept").mkdir()
+    program = runpy.run_path(str(ROOT / "deploy" / "backup.py"))
+
+    list_folder = os.scandir
+
+    def listing(folder: Path | str) -> Any:
+        if Path(folder) == workspace / "kept":
+            raise PermissionError(folder)
+        return list_folder(folder)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("os.scandir", listing)
+        with pytest.raises(shutil.Error, match="kept"):
+            program["back_up"](data, workspace, logs, tmp_path / "copy")
 
 
 def sources(home: Path) -> list[Path]:
