@@ -7,9 +7,9 @@ is tried again.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -35,6 +35,9 @@ _MOST_TRIES: Final = 9
 SHARED_SLEEP_S: Final = 2.0
 """Where other servers add schedules, too."""
 
+_SET_BACK: Final = timedelta(minutes=1)
+"""A clock that went back by more was set; what was due within less has had its run."""
+
 ServesUser = Callable[[UserId], bool]
 """True if the server still serves a user; nothing runs for others."""
 
@@ -48,6 +51,8 @@ class ScheduleRunner:
         self.changing = anyio.Lock()
         """Held while a schedule is read and changed."""
         self._changed = anyio.Event()
+        self._last_look: datetime | None = None
+        """By the clock, which may be set back."""
 
     def wake(self) -> None:
         """Look again at what is due: a schedule was added or changed."""
@@ -72,11 +77,27 @@ class ScheduleRunner:
             except Exception:  # noqa: BLE001  one schedule must not stop the others
                 _log.exception("schedule_failed", extra={"schedule_id": schedule.id})
         now = self._parts.now()
+        await self._follow_clock(now)
         following = await self._parts.schedules.next_due(now)
         longest_s = SHARED_SLEEP_S if self._parts.duty.is_shared else LONGEST_SLEEP_S
         if following is None:
             return longest_s
         return min(longest_s, max(0.0, (following - now).total_seconds()))
+
+    async def _follow_clock(self, now: datetime) -> None:
+        """Have schedules due by the present clock if it was set back, maybe while no server ran.
+
+        By one that was ahead their next due times were found too late.
+        """
+        last = self._last_look
+        if last is None or now < last - _SET_BACK:
+            schedules = await self._parts.schedules.later(now)
+            find = partial(_find_earlier_blocking, schedules, now)
+            for schedule, due_at in await anyio.to_thread.run_sync(lambda: list(find())):
+                async with self.changing:
+                    # not if it was changed since: it is due by the present clock then
+                    await self._parts.schedules.put(replace(schedule, due_at=due_at))
+        self._last_look = now
 
     async def _is_ours(self, schedule: Schedule) -> bool:
         """Return whether this server sends a message: one for a new conversation is sent by that
@@ -96,7 +117,7 @@ class ScheduleRunner:
         if known is not None:  # the server ended before it could be noted
             turn = await self._parts.turns.get(known.turn_id)
             run = turn and turn.schedule
-            at = turn.created_at if turn else now
+            at = min(turn.created_at, now) if turn else now  # the clock may have been ahead
             await self._note_run(schedule, known.turn_id, due_at, at, run.missed if run else 0)
             return
         if await self._is_unfinished(schedule):
@@ -164,6 +185,20 @@ class ScheduleRunner:
         _log.warning("schedule_waits", extra={"schedule_id": schedule.id, "code": code})
         problem = {"code": code, "message": message, "at": rfc3339(self._parts.now())}
         await self._parts.schedules.put(replace(schedule, problem=problem))
+
+
+def _find_earlier_blocking(
+    schedules: Iterable[Schedule], now: datetime
+) -> Iterator[tuple[Schedule, datetime]]:
+    """Yield the schedules that are due before the time that they have, with the right one."""
+    for schedule in schedules:
+        try:
+            first = next(due_times_blocking(schedule.cron, schedule.time_zone, now), None)
+        except Exception:  # noqa: BLE001  one schedule must not stop the others
+            _log.exception("schedule_failed", extra={"schedule_id": schedule.id})
+            continue
+        if first is not None and schedule.due_at is not None and first < schedule.due_at:
+            yield schedule, first
 
 
 async def change_schedule(

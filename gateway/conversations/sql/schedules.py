@@ -97,6 +97,13 @@ class ScheduleStore:
         )
         return list(readable(rows, _schedule_of, "schedule"))
 
+    async def later(self, after: datetime) -> Sequence[Schedule]:
+        """List the schedules that are due after a moment, of all users, in the order of `due`."""
+        rows = await self._database.rows(
+            "SELECT * FROM schedules WHERE due_at > ? ORDER BY due_at, seq", (rfc3339(after),)
+        )
+        return list(readable(rows, _schedule_of, "schedule"))
+
     async def next_due(self, after: datetime) -> datetime | None:
         """Return the first due time after a moment; None if there is none."""
         text = await self._database.scalar(

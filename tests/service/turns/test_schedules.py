@@ -1,5 +1,6 @@
 """Messages that schedules send, by a clock that the test holds."""
 
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -174,6 +175,52 @@ async def test_a_due_time_that_falls_while_the_server_starts_counts_once(
     assert first == (NOON + timedelta(hours=1), 1)
     assert more == [(two, 0)] or (not more and turns[0].created_at >= two)
     assert view.next_runs[0] == NOON + timedelta(hours=3)
+
+
+@pytest.mark.parametrize("message", ["hello", "你好"])
+@pytest.mark.parametrize("server", ["that runs", "that starts"])
+async def test_after_a_clock_that_was_a_year_ahead_a_schedule_is_due_by_the_right_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str, server: str
+) -> None:
+    async with scene(tmp_path, monkeypatch) as s:
+        schedule_id = await s.add(message)
+        broken_id = await s.add("never")
+        await s.at(365 * 24)
+        for ran in (schedule_id, broken_id):
+            await s.ended(ran)
+        with sqlite3.connect(s.services.settings.data_dir / "candor.sqlite3") as database:
+            sql = "UPDATE schedules SET time_zone = 'Gone/Zone' WHERE id = ?"
+            database.execute(sql, (broken_id,))
+        if server == "that runs":
+            await is_due_by_the_right_clock(s, schedule_id)
+    if server == "that starts":
+        async with scene(tmp_path, monkeypatch) as s:
+            await is_due_by_the_right_clock(s, schedule_id)
+
+
+async def is_due_by_the_right_clock(s: Scene, schedule_id: str) -> None:
+    """Look by the right clock: the run of a year later stood for 13:00, too, and not for 14:00."""
+    for hours, next_hour in ((0.5, 1), (1, 2)):
+        await s.at(hours)
+        assert (await s.view(schedule_id)).next_runs[0] == NOON + timedelta(hours=next_hour)
+    assert len(await s.turns()) == 2
+    await s.at(2)
+    result = await s.ended(schedule_id)
+    assert result["schedule"]["due_at"] == "2026-11-20T14:00:00.000Z"
+    assert result["schedule"]["missed"] == 0
+    assert (await s.view(schedule_id)).next_runs[0] == NOON + timedelta(hours=3)
+
+
+async def test_a_clock_that_goes_back_a_little_runs_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, monkeypatch) as s:
+        schedule_id = await s.add()
+        for hours in (1, 1 - 0.5 / 60, 1 - 10 / 60, 1, 1.01):
+            await s.at(hours)
+            await s.turns()
+        assert len(await s.turns()) == 1
+        assert (await s.view(schedule_id)).next_runs[0] == NOON + timedelta(hours=2)
 
 
 async def fail(*_: object) -> None:
