@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
+from zoneinfo import ZoneInfoNotFoundError
 
 import anyio
 import anyio.to_thread
@@ -35,6 +36,7 @@ _MOST_TRIES: Final = 9
 SHARED_SLEEP_S: Final = 2.0
 """Where other servers add schedules, too."""
 
+_NO_ZONE: Final = "This server does not know the time zone {} any more; choose another one."
 _SET_BACK: Final = timedelta(minutes=1)
 """A clock that went back by more was set; what was due within less has had its run."""
 
@@ -74,6 +76,8 @@ class ScheduleRunner:
             try:
                 async with self.changing:
                     await self._run_one(schedule)
+            except ZoneInfoNotFoundError:  # an upgrade of the system may remove a name
+                await self._tell(schedule, "time_zone_unknown", _NO_ZONE.format(schedule.time_zone))
             except Exception:  # noqa: BLE001  one schedule must not stop the others
                 _log.exception("schedule_failed", extra={"schedule_id": schedule.id})
         now = self._parts.now()
@@ -194,6 +198,8 @@ def _find_earlier_blocking(
     for schedule in schedules:
         try:
             first = next(due_times_blocking(schedule.cron, schedule.time_zone, now), None)
+        except ZoneInfoNotFoundError:  # its next run says so
+            continue
         except Exception:  # noqa: BLE001  one schedule must not stop the others
             _log.exception("schedule_failed", extra={"schedule_id": schedule.id})
             continue

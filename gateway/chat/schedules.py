@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any
+from zoneinfo import ZoneInfoNotFoundError
 
 import anyio.to_thread
 
@@ -172,7 +173,10 @@ class Schedules:
         following = due_times_blocking(
             schedule.cron, schedule.time_zone, max(schedule.due_at, self._parts.now())
         )
-        return [schedule.due_at, *islice(following, _SHOWN_TIMES - 1)]
+        try:
+            return [schedule.due_at, *islice(following, _SHOWN_TIMES - 1)]
+        except ZoneInfoNotFoundError:  # an upgrade of the system may remove a name
+            return [schedule.due_at]
 
     def _refuse_when_off(self) -> None:
         if not self._parts.runs_schedules:

@@ -73,6 +73,12 @@ class Scene:
             while (await self.view(schedule_id)).last_turn is None:  # noqa: ASYNC110  no signal
                 await anyio.sleep(0.01)
 
+    def lose_zone(self, schedule_id: str) -> None:
+        """Give a schedule a time zone that the server does not know."""
+        sql = "UPDATE schedules SET time_zone = 'Asia/Gone' WHERE id = ?"
+        with sqlite3.connect(self.services.settings.data_dir / "candor.sqlite3") as database:
+            database.execute(sql, (schedule_id,))
+
     async def ended(self, schedule_id: str) -> dict[str, Any]:
         """Wait for the turn of a schedule's last run; return its result."""
         last = (await self.view(schedule_id)).last_turn
@@ -188,9 +194,7 @@ async def test_after_a_clock_that_was_a_year_ahead_a_schedule_is_due_by_the_righ
         await s.at(365 * 24)
         for ran in (schedule_id, broken_id):
             await s.ended(ran)
-        with sqlite3.connect(s.services.settings.data_dir / "candor.sqlite3") as database:
-            sql = "UPDATE schedules SET time_zone = 'Gone/Zone' WHERE id = ?"
-            database.execute(sql, (broken_id,))
+        s.lose_zone(broken_id)
         if server == "that runs":
             await is_due_by_the_right_clock(s, schedule_id)
     if server == "that starts":
@@ -209,6 +213,27 @@ async def is_due_by_the_right_clock(s: Scene, schedule_id: str) -> None:
     assert result["schedule"]["due_at"] == "2026-11-20T14:00:00.000Z"
     assert result["schedule"]["missed"] == 0
     assert (await s.view(schedule_id)).next_runs[0] == NOON + timedelta(hours=3)
+
+
+async def test_a_schedule_whose_time_zone_the_server_lost_says_so_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, monkeypatch) as s:
+        lost_id, kept_id = await s.add("hello"), await s.add("你好")
+        s.lose_zone(lost_id)
+        await s.at(1)
+        await s.ended(kept_id)
+        lost, kept = await s.services.chat.schedules.listed(ME)
+        assert (lost.schedule.id, lost.last_turn) == (lost_id, None)
+        assert lost.next_runs == [NOON + timedelta(hours=1)]
+        assert lost.schedule.problem is not None
+        assert lost.schedule.problem["code"] == "time_zone_unknown"
+        assert "Asia/Gone" in lost.schedule.problem["message"]
+        assert kept.next_runs[0] == NOON + timedelta(hours=2)
+        change = {"time_zone": "Asia/Kolkata"}
+        found = await s.services.chat.schedules.change(ME, lost_id, change)
+        assert found.schedule.problem is None
+        assert found.next_runs[0] == NOON + timedelta(hours=1.5)
 
 
 async def test_a_clock_that_goes_back_a_little_runs_nothing_twice(
