@@ -100,6 +100,21 @@ def test_nodes_have_settings_that_the_program_takes_and_the_time_to_drain(node: 
     assert node.grace_s >= settings.shutdown_grace_s + settings.interrupt_grace_s + TO_CLOSE_S
 
 
+def test_the_service_covers_nothing_of_proc_so_that_boxes_get_their_own() -> None:
+    """The kernel refuses a new /proc in a user namespace where a part of the present one is hidden (mount_namespaces(7))."""
+    lines = (ROOT / "deploy/candor.service").read_text(encoding="utf-8").splitlines()
+    directives = {line.partition("=")[0] for line in lines}
+    covering = {
+        "ProtectKernelTunables",
+        "ProtectKernelLogs",
+        "ProtectHostname",
+        "ProcSubset",
+        "InaccessiblePaths",
+    }
+    assert "ProtectSystem" in directives
+    assert not directives & covering
+
+
 def test_a_node_is_live_without_its_database_and_ready_only_with_it() -> None:
     (container,) = deployment()["containers"]
     asked = {
