@@ -38,6 +38,8 @@ MAX_AT_ONCE: Final = 64
 """Webhooks that are delivered to at the same time."""
 KEPT: Final = timedelta(days=14)
 """How long deliveries are listed after their events."""
+_SET_BACK: Final = timedelta(minutes=1)
+"""A clock that went back by more was set."""
 _STORE_PAUSE_S: Final = 5.0
 _NOTING_S: Final = 5.0
 _NOTE_AGAIN_S: Final = 0.2
@@ -73,6 +75,7 @@ class WebhookDispatcher:
         self._slots = anyio.Semaphore(MAX_AT_ONCE)
         self._woken = anyio.Event()
         self._pruned_at: datetime | None = None
+        self._last_look: datetime | None = None
 
     def wake(self) -> None:
         """Look for deliveries now. Call it on the loop; it never waits."""
@@ -101,6 +104,7 @@ class WebhookDispatcher:
         if self._pruned_at is None or now - self._pruned_at > timedelta(hours=1):
             await self._store.prune(now - KEPT)
             self._pruned_at = now
+        await self._follow_clock(now)
         times = [await self._store.next_due_at(now)]
         for webhook_id in await self._store.receivers_due(now):
             breaker, loop = self._receiver(webhook_id)
@@ -113,6 +117,19 @@ class WebhookDispatcher:
                 tasks.start_soon(self._drain, webhook_id, loop)
         waits = [(at - now).total_seconds() for at in times if at is not None]
         return max(0.0, min([self._limits.look_s, *waits]))
+
+    async def _follow_clock(self, now: datetime) -> None:
+        """Make due what was to wait by a clock that was ahead and is set back.
+
+        That a server did not see leaves waits that are longer than the longest.
+        """
+        last = self._last_look
+        if last is None:
+            longest = timedelta(seconds=self._limits.backoff.most_s)
+            await self._store.hurry(now, latest=now + longest)
+        elif now < last - _SET_BACK:
+            await self._store.hurry(now, latest=now)
+        self._last_look = now
 
     def _receiver(self, webhook_id: str) -> tuple[Breaker, DeliveryLoop[WebhookDelivery]]:
         if webhook_id not in self._receivers:

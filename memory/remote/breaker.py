@@ -44,11 +44,14 @@ class Breaker:
         self._is_probing = False
 
     def state(self, now: datetime) -> BreakerState:
-        """Return the state at a moment."""
-        reopens_at = self.reopens_at()
-        if reopens_at is None:
+        """Return the state at a moment.
+
+        Half-open, too, before it opened by as long as it stays open: the clock was set back.
+        """
+        if self._opened_at is None:
             return "closed"
-        return "open" if now < reopens_at else "half_open"
+        is_open = abs((now - self._opened_at).total_seconds()) < self._limits.open_s
+        return "open" if is_open else "half_open"
 
     def reopens_at(self) -> datetime | None:
         """Return when the backend may be tried again; None if it may be tried now."""

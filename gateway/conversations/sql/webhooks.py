@@ -21,11 +21,13 @@ from memory.stores.database import Connection, SqlDatabase, decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 _SWITCHED_OFF = "The webhook was switched off."
-_RELEASE = (
+_HURRY = (
     "UPDATE webhook_deliveries"
     " SET due_at = CASE WHEN queued_at < :now THEN queued_at ELSE :now END"  # in their order
-    " WHERE status = 'pending' AND attempts = 0 AND due_at > :now"
+    " WHERE status = 'pending' AND due_at > :now AND (attempts = 0 OR due_at > :latest)"
 )
+_NEVER = "9"
+"""Later than all times."""
 _MESSAGE = (
     "SELECT w.url, w.secret, a.name, a.summary, json_extract(t.result, '$.outcome') AS outcome,"  # noqa: S608
     f" substr(json_extract(t.result, '$.reply'), 1, {MAX_REPLY_CHARS + 1}) AS reply"
@@ -57,7 +59,7 @@ class WebhookStore:
                 "UPDATE webhooks SET is_served = :on WHERE is_served != :on", {"on": is_on}
             )
             if not is_shared:
-                writer.execute(_RELEASE, {"now": rfc3339(now)})
+                writer.execute(_HURRY, {"now": rfc3339(now), "latest": _NEVER})
 
         await self._database.write(work)
 
@@ -65,7 +67,13 @@ class WebhookStore:
         """Make untried deliveries due that are leased, or were stored by a server whose clock is
         ahead.
         """
-        await self._database.execute(_RELEASE, {"now": rfc3339(now)}, is_synced=False)
+        values = {"now": rfc3339(now), "latest": _NEVER}
+        await self._database.execute(_HURRY, values, is_synced=False)
+
+    async def hurry(self, now: datetime, *, latest: datetime) -> None:
+        """Do as `release` does, and make tried deliveries due that are due after `latest`."""
+        values = {"now": rfc3339(now), "latest": rfc3339(latest)}
+        await self._database.execute(_HURRY, values, is_synced=False)
 
     async def add(self, webhook: Webhook, secret: str, *, most: int) -> bool:
         """Store a webhook; return False, and change nothing, if its user has `most`."""

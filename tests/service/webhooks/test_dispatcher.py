@@ -362,6 +362,46 @@ async def test_names_whose_servers_are_silent_hold_up_no_other(
         let_go.set()
 
 
+async def test_when_a_clock_that_was_ahead_is_set_back_deliveries_are_tried_again(
+    tmp_path: Path,
+) -> None:
+    opens = BreakerLimits(max_failures=1)
+    async with (
+        receiving(answering(500, 204)) as receiver,
+        running(tmp_path, breaker=opens) as world,
+    ):
+        world.now += 365 * DAY
+        webhook = await world.add(receiver.url())
+        await world.create()
+        assert await world.until(1) == ["failed"]
+        await world.create()
+        world.now -= 365 * DAY
+        world.dispatcher.wake()
+        assert await world.until(3) == ["failed", "delivered", "delivered"]
+        assert [made.attempts for made in await world.deliveries(webhook)] == [1, 2]
+
+
+async def test_a_start_ends_waits_of_a_clock_that_was_ahead_and_leaves_those_of_the_right_one(
+    tmp_path: Path,
+) -> None:
+    async with receiving(answering(500, 204, 500, 204)) as receiver:
+        async with running(tmp_path) as world:
+            present = world.now
+            world.now += 365 * DAY
+            webhook = await world.add(receiver.url())
+            await world.create()
+            assert await world.until(1) == ["failed"]
+        async with running(tmp_path, now=present) as world:
+            assert await world.until(1) == ["delivered"]
+            await world.create()
+            assert await world.until(2) == ["delivered", "failed"]
+            (waits, _) = await world.deliveries(webhook)
+        async with running(tmp_path, now=present) as world:
+            await world.create()
+            assert await world.until(1) == ["delivered"]
+            assert waits in await world.deliveries(webhook)
+
+
 async def test_what_has_ended_is_listed_for_some_time(tmp_path: Path) -> None:
     async with receiving() as receiver, running(tmp_path) as world:
         webhook = await world.add(receiver.url())

@@ -57,6 +57,19 @@ def test_a_good_probe_closes_it_and_a_bad_one_opens_it_again_for_the_whole_time(
     assert one.may_try(LATER) == is_good
 
 
+def test_a_clock_that_is_set_back_keeps_it_open_no_longer() -> None:
+    one, changes = breaker()
+    for _ in range(3):
+        one.failed(AT)
+    assert one.state(AT - timedelta(seconds=OPEN_S - 1)) == "open"
+    before = AT - timedelta(days=365)
+    assert one.may_try(before)
+    one.failed(before)
+    assert one.state(before) == "open"
+    assert one.reopens_at() == before + timedelta(seconds=OPEN_S)
+    assert changes == ["open", "half_open", "open"]
+
+
 class AnyOrder(RuleBasedStateMachine):
     """Whatever comes in whatever order: changes follow the drawing, and nobody passes an open one."""
 
