@@ -29,6 +29,7 @@ from gateway.agent_setup import AgentPlan
 from gateway.agents import open_agents, plan_agents
 from gateway.application import create_app
 from gateway.assemble import open_services
+from gateway.chat.schedule_runner import ServesUser
 from gateway.errors import StartError, start_error
 from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
 from gateway.http.auth import check_exposure, served_users
@@ -45,6 +46,7 @@ from gateway.services import Services
 from gateway.settings import Settings
 from gateway.storage import where_to_look
 from gateway.trust import OWN_SKILLS
+from gateway.users.accounts import Accounts
 from gateway.version import VERSION
 from gateway.web_fetch.tools import web_tools
 from gateway.workspace import prepare_users_blocking, prepare_workspace_blocking
@@ -280,11 +282,18 @@ async def _serve_app(
             tasks.start_soon(keep_running, "users", accounts.watch, failed)
         if services.settings.schedules == "on":
             serves = served_users(services.settings, app.state.tokens, accounts)
-            run_schedules = partial(services.chat.schedules.runner.run, serves)
+            run_schedules = partial(_run_schedules, services, serves, accounts)
             tasks.start_soon(keep_running, "schedules", run_schedules, failed)
         announce()
         await server.serve([listener])
         tasks.cancel_scope.cancel()
+
+
+async def _run_schedules(services: Services, serves: ServesUser, accounts: Accounts | None) -> None:
+    """Run what is due, first what was missed, once it is known whose schedules run."""
+    if accounts is not None:
+        await accounts.looked.wait()
+    await services.chat.schedules.runner.run(serves)
 
 
 async def _freeze_garbage_collector(services: Services) -> None:

@@ -40,6 +40,8 @@ class Accounts:
         self._disabled: frozenset[UserId] = frozenset()
         self._live: frozenset[str] = frozenset()
         self._changed = anyio.Event()
+        self.looked = anyio.Event()
+        """Set once `watch` has looked, so that `is_enabled` and `is_disabled` tell."""
 
     async def holder(self, token: str) -> User | None:
         """Return the user of a token; None if it signs nobody in now.
@@ -126,6 +128,7 @@ class Accounts:
         self._live = frozenset(live)
         if (self._enabled, self._disabled, self._live) != before:
             self._tell()
+        self.looked.set()
 
     def _tell(self) -> None:
         self._changed.set()

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.http.tokens import make_token
 from tests.support.live_server import LiveClient, LiveServer, running_server, script
+from tests.support.program import run_app
 
 pytestmark = pytest.mark.e2e
 
@@ -67,6 +68,25 @@ async def test_what_was_missed_while_the_server_was_down_is_one_turn_that_says_s
     assert shown["last_run"]["turn_id"] == result["turn_id"]
     assert shown["next_runs"] == schedule["next_runs"]
     assert again[-1].data["reply"] == "Good morning."
+
+
+async def test_what_a_user_of_the_database_missed_runs_when_the_server_starts(
+    tmp_path: Path,
+) -> None:
+    """And not a minute later, at the next look at what is due."""
+    options: dict[str, Any] = {"schedules": "on", "users": "on"}
+    run_app("user", "add", "ada", directory=tmp_path, **options)
+    told = run_app("token", "add", "ada", directory=tmp_path, **options).stdout
+    headers = {"Authorization": f"Bearer {told.split()[-1]}"}
+    async with running_server(tmp_path, **options) as server, server.client() as client:
+        client.http.headers.update(headers)
+        schedule = await client.post("/schedules", status=201, **DAILY, message=SAID)
+    await anyio.to_thread.run_sync(make_due_blocking, server)
+    async with running_server(tmp_path, **options) as server, server.client() as client:
+        client.http.headers.update(headers)
+        path = f"/schedules/{schedule['id']}"
+        shown = await client.wait_until(path, lambda one: one["last_run"] is not None)
+    assert shown["last_run"]["missed"] == 2
 
 
 async def test_the_schedules_of_a_user_without_a_token_do_not_run(tmp_path: Path) -> None:
