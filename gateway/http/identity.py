@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from gateway.errors import SettingsError, Unauthorized
-from gateway.ids import UserId
+from gateway.ids import LOCAL_USER, UserId
 from gateway.settings import Settings
 from gateway.users.model import USER_NAME
 
@@ -29,15 +29,17 @@ class IdentityProxies:
     def user_of(self, scope: Scope) -> UserId | None:
         """Return the user whom a listed proxy names; None: it names none, or it is not listed.
 
-        Raise `Unauthorized` if what it names cannot be a user.
+        Raise `Unauthorized` if what it names cannot be a user, or is the local one, to whom belongs
+        what was written while nobody signed in.
         """
         given = Headers(scope=scope).getlist(self.header)
         if not given or not self._is_listed(str((scope.get("client") or ("",))[0])):
             return None
-        if len(given) > 1 or USER_NAME.fullmatch(given[0]) is None:
+        is_user = len(given) == 1 and USER_NAME.fullmatch(given[0]) is not None
+        if not is_user or given[0] == LOCAL_USER:
             raise Unauthorized(
                 "The proxy in front of this server named no user that it takes: one name or e-mail "
-                "address of at most 128 characters."
+                f"address of at most 128 characters, and not `{LOCAL_USER}`."
             )
         return UserId(given[0])
 

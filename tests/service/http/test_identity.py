@@ -64,6 +64,19 @@ async def test_nobody_else_is_believed(tmp_path: Path) -> None:
         assert (await caller(stage, STRANGER).get("/healthz")).status_code == 200
 
 
+@pytest.mark.parametrize("title", ["The operator's own", "管理员自己的"])
+async def test_nobody_of_the_proxy_is_the_user_of_a_server_without_sign_in(
+    tmp_path: Path, title: str
+) -> None:
+    async with staged(tmp_path) as stage:
+        made = await stage.client().post("/new-conversation", json={"title": title})
+        place = f"/conversations/{made.json()['conversation_id']}"
+    async with staged(tmp_path, **SIGN_ON) as stage:
+        for path in ("/conversations", place, "/users/me"):
+            assert_error(await caller(stage, PROXY, "local").get(path), 401, "unauthorised")
+        assert_error(await caller(stage, PROXY, "Local").get(place), 404, "not_found")
+
+
 async def test_tokens_serve_beside_the_proxy(tmp_path: Path) -> None:
     async with staged(tmp_path, users=("bob",), **SIGN_ON) as stage:
         token = {"Authorization": f"Bearer {stage.tokens['bob']}"}
