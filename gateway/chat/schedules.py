@@ -1,5 +1,6 @@
 """A user's schedules: list, show, add, change, run and delete them."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,6 +20,9 @@ from gateway.conversations.schedules import Schedule
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import UserId, new_schedule_id
 from gateway.turns.requests import Accepted
+from memory.errors import StoreUnavailable
+
+_log = logging.getLogger(__name__)
 
 _SHOWN_TIMES = 3
 
@@ -110,7 +114,10 @@ class Schedules:
 
     async def run(self, user_id: UserId, schedule_id: str, key: str | None) -> Accepted:
         """Send the message now, whether or not it is due; a repeated key sends nothing and returns
-        the first turn again. Raises as `Intake.accept` does, and `Conflict` if schedules are off.
+        the first turn again. Without a key, a message that was stored is no error, even if the run
+        cannot be noted.
+
+        Raises as `Intake.accept` does, and `Conflict` if schedules are off.
         """
         async with self.runner.changing:
             schedule = await self._find(user_id, schedule_id)
@@ -128,7 +135,12 @@ class Schedules:
                 last_turn_id=accepted.turn_id,
                 last_missed=0,
             )
-            await change_schedule(self._store, schedule, run)
+            try:
+                await change_schedule(self._store, schedule, run)
+            except StoreUnavailable:
+                if key is not None:
+                    raise  # a repetition notes it
+                _log.warning("schedule_run_not_noted", extra={"schedule_id": schedule_id})
         return accepted
 
     async def _find(self, user_id: UserId, schedule_id: str) -> Schedule:

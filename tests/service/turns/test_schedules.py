@@ -308,6 +308,19 @@ async def test_a_repeated_key_notes_a_run_whose_note_was_lost_at_its_own_time(
     assert (last.last_at, last.last_turn_id) == (NOON, turn.id)
 
 
+@pytest.mark.parametrize("message", ["hello", "你好"])
+async def test_a_run_without_a_key_that_cannot_be_noted_is_no_error_that_invites_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    async with scene(tmp_path, monkeypatch) as s:
+        schedule_id = await s.add(message)
+        with monkeypatch.context() as patched:
+            patched.setattr(ScheduleStore, "put", fail)
+            accepted = await s.services.chat.schedules.run(ME, schedule_id, None)
+        (turn,) = await s.turns()
+        assert (accepted.turn_id, turn.message) == (turn.id, message)
+
+
 async def test_two_loops_run_a_due_time_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
