@@ -103,6 +103,7 @@ class NodeGuard:
                 "request_id": headers.get(REQUEST, ""),
                 "forward_key": headers.get(KEY, ""),
                 "is_forwarded": True,
+                "is_from_node": True,
             }
         elif headers.get(TO, self._incarnation) != self._incarnation:
             scope["state"] = {**scope.get("state", {}), "is_forwarded": True}

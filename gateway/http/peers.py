@@ -142,7 +142,10 @@ def local_users_blocking(lookups: tuple[OwnerLookup, ...] = _LOOKUPS) -> LocalUs
 
 
 class PeerGuard:
-    """Refuses connections that `serves_blocking` does not accept; it is asked once a connection."""
+    """Refuses connections that `serves_blocking` does not accept; it is asked once a connection.
+
+    A request that another server has shown its secret for was looked at there.
+    """
 
     def __init__(
         self, app: ASGIApp, *, serves_blocking: Callable[[Endpoint, Endpoint], bool]
@@ -153,7 +156,7 @@ class PeerGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on the requests of served peers."""
-        if scope["type"] == "http" and not scope["state"].get("is_forwarded"):
+        if scope["type"] == "http" and not scope["state"].get("is_from_node"):
             # lives as long as the connection
             known: dict[str, bool] = scope["state"].get("connection", {})
             if "is_served" not in known:

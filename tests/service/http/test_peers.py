@@ -10,9 +10,15 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import httpx
 import pytest
+from starlette.responses import JSONResponse
 
+from gateway.conversations.leases import Node
+from gateway.errors import Forbidden
+from gateway.http.forwarding import SECRET, TO, NodeGuard
 from gateway.http.peers import Endpoint, LocalUsers, PeerGuard, local_users_blocking
+from gateway.ids import NodeId
 from tests.service.http.stage import assert_error, staged
 from tests.service.http.wired import HOST, raw
 from tests.support.asgi import served
@@ -154,6 +160,21 @@ async def test_with_tokens_a_token_is_what_counts(tmp_path: Path) -> None:
         assert (await stage.client("ada").get("/conversations")).status_code == 200
     async with staged(tmp_path, local_users=nobody) as stage:
         assert_error(await stage.client().get("/conversations"), 403, "forbidden")
+
+
+@pytest.mark.parametrize("secret", ["", "guess"])
+async def test_what_only_looks_like_a_request_of_another_server_is_refused(secret: str) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await JSONResponse({})(scope, receive, send)
+
+    node = Node(id=NodeId("here"), incarnation="inc_1", secret="own")
+    guard = NodeGuard(PeerGuard(app, serves_blocking=lambda *_: False), node=node)
+    transport = httpx.ASGITransport(guard, client=("127.0.0.1", 9))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        with pytest.raises(Forbidden):
+            await client.get("/", headers={TO: "inc_2", SECRET: secret})
+        forwarded = await client.get("/", headers={TO: "inc_1", SECRET: "own"})
+    assert forwarded.status_code == 200
 
 
 async def test_a_connection_without_an_address_is_refused() -> None:
