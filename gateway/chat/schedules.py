@@ -112,18 +112,29 @@ class Schedules:
             if not await self._store.delete(user_id, schedule_id):
                 raise _unknown()
 
-    async def run(self, user_id: UserId, schedule_id: str, key: str | None) -> Accepted:
+    async def run(
+        self,
+        user_id: UserId,
+        schedule_id: str,
+        key: str | None,
+        *,
+        forward_key: str | None = None,
+        is_in_doubt: bool = False,
+    ) -> Accepted:
         """Send the message now, whether or not it is due; a repeated key sends nothing and returns
         the first turn again. Without a key, a message that was stored is no error, even if the run
         cannot be noted.
 
-        Raises as `Intake.accept` does, and `Conflict` if schedules are off.
+        `forward_key` is used without a `key`; `is_in_doubt` if another server may be storing the
+        message under it. Raises as `Intake.accept` does, and `Conflict` if schedules are off.
         """
+        used, is_in_doubt = key or forward_key, is_in_doubt and key is None
         async with self.runner.changing:
             schedule = await self._find(user_id, schedule_id)
             self._refuse_when_off()
-            known = None if key is None else await self._parts.turns.find_key(user_id, key)
-            accepted = await self._intake.accept(user_id, request_of(schedule, None, 0, key))
+            known = None if used is None else await self._parts.turns.find_key(user_id, used)
+            request = replace(request_of(schedule, None, 0, used), is_in_doubt=is_in_doubt)
+            accepted = await self._intake.accept(user_id, request)
             turn = known and await self._parts.turns.get(accepted.turn_id)
             at = turn.created_at if turn else self._parts.now()
             if turn and schedule.last_at is not None and at <= schedule.last_at:

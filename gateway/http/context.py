@@ -99,12 +99,20 @@ class RequestContext:
         """Take a message; see `Intake.accept`. One without a key has that under which another
         server may have taken it.
         """
-        state = self.request.state
-        forward_key = getattr(state, "forward_key", None) or None
-        key = request.idempotency_key or forward_key
-        is_in_doubt = key == forward_key and getattr(state, "is_in_doubt", False)
+        key = request.idempotency_key or self.forward_key
+        is_in_doubt = key == self.forward_key and self.is_in_doubt
         keyed = replace(request, idempotency_key=key, is_in_doubt=is_in_doubt)
         return await self.chat.intake.accept(self.user_id, keyed)
+
+    @property
+    def forward_key(self) -> str | None:
+        """The key of a message without one, under which another server may have taken it."""
+        return getattr(self.request.state, "forward_key", None) or None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """True if another server did not answer this request, and may still be serving it."""
+        return getattr(self.request.state, "is_in_doubt", False)
 
     async def arrive(
         self,

@@ -74,7 +74,13 @@ async def delete_schedule(context: Context, schedule_id: str) -> Response:
 async def run_schedule(context: Context, schedule_id: str) -> Response:
     """Send the message now."""
     body = await context.optional_body(RunScheduleBody) or RunScheduleBody()
-    accepted = await context.chat.schedules.run(context.user_id, schedule_id, body.idempotency_key)
+    accepted = await context.chat.schedules.run(
+        context.user_id,
+        schedule_id,
+        body.idempotency_key,
+        forward_key=context.forward_key,
+        is_in_doubt=context.is_in_doubt,
+    )
     return JsonResponse(
         {"conversation_id": accepted.conversation_id, "turn_id": accepted.turn_id},
         status_code=HTTPStatus.ACCEPTED,

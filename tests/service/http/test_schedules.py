@@ -1,7 +1,9 @@
 """Schedules over HTTP. `tests/service/turns/test_schedules.py` runs them."""
 
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.service.http.stage import HOLD, Json, assert_error, one_client, staged, two_clients
@@ -124,6 +126,30 @@ async def test_a_message_is_sent_now_once_for_a_key(tmp_path: Path) -> None:
     assert runs | running == runs
     assert runs["state"] in {"queued", "running"}
     assert (gone["state"], gone["conversation_id"], gone["outcome"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("message", ["What is new?", "有什么新消息？"])
+async def test_a_run_that_another_server_took_and_did_not_answer_is_not_sent_again(
+    tmp_path: Path, message: str
+) -> None:
+    """Servers pass a message without a key on with one of their own: see `Forwarder`."""
+    async with staged(tmp_path, schedules="on") as stage:
+
+        async def forwarded(scope: Any, receive: Any, send: Any) -> None:
+            state = {"forward_key": "forward:1", "is_forwarded": True}
+            await stage.app({**scope, "state": state}, receive, send)
+
+        client = stage.client()
+        body = {**MORNINGS, "message": message, "enabled": False}
+        path = f"/schedules/{(await client.post('/schedules', json=body)).json()['id']}"
+        transport = httpx.ASGITransport(forwarded)
+        async with httpx.AsyncClient(transport=transport, base_url=stage.base_url) as other:
+            sent = await other.post(f"{path}/run")
+            again = await other.post(f"{path}/run", json={})
+            own = await other.post(f"{path}/run", json={"idempotency_key": "own"})
+        assert sent.status_code == 202
+        assert sent.json() == again.json()
+        assert own.json()["turn_id"] != sent.json()["turn_id"]
 
 
 async def test_a_server_that_runs_no_schedules_says_so_and_lets_them_go(tmp_path: Path) -> None:
