@@ -457,7 +457,9 @@ def connect(
     ownership: Ownership, lanes: Lanes, pool: ClientPool, rules: StandingRules, tasks: TaskGroup
 ) -> None:
     """Connect it with what the server has of a conversation beyond what is stored: it stops the
-    turns, and kills the agents, of conversations that another server runs now.
+    turns, kills the agents and forgets the rules of conversations that another server runs now.
+
+    There people are asked anew, and no rule is listed that they could withdraw.
     """
 
     def is_used(conversation_id: ConversationId) -> bool:
@@ -465,6 +467,7 @@ def connect(
         return is_at_work or bool(rules.of(conversation_id))
 
     def stop(conversation_id: ConversationId) -> None:
+        rules.forget(conversation_id)
         lanes.lose(conversation_id)
         tasks.start_soon(pool.discard, conversation_id)
 

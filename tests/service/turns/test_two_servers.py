@@ -88,6 +88,35 @@ async def test_a_server_that_was_taken_for_dead_writes_nothing_and_stops(
         here.assert_nothing_is_left()
 
 
+@pytest.mark.parametrize("say", ["Please write.", "请写入。"])
+async def test_what_was_allowed_for_a_conversation_ends_when_another_server_takes_it(
+    tmp_path: Path, say: str
+) -> None:
+    """Nobody can withdraw it there; it must not count again when the conversation comes back."""
+    write = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
+    message = f"{say}\n{script(write, {'text': 'Done.'})}"
+    async with (
+        running_services(tmp_path, approvals="on") as here,
+        open_file(here.settings.data_dir) as database,
+    ):
+        accepted = await here.send(message)
+        where = accepted.conversation_id
+        question = await here.question_of(accepted)
+        await here.answer(question, "allow", remember="conversation", reach="folder")
+        await here.result_of(accepted)
+        assert len(await here.chat.approvals.rules(LOCAL_USER, where)) == 1
+        leases, rival = LeaseStore(database), Node(id=NodeId("rival"), incarnation="1")
+        await leases.join(rival, ttl_ms=3_600_000)
+        await leases.beat(here.ownership.node, ttl_ms=0)
+        assert await leases.take(rival, where) is not None
+        await here.ownership.beat()
+        await leases.leave(rival)
+        assert not await here.chat.approvals.rules(LOCAL_USER, where)
+        again = await here.send(message, where)
+        await here.answer(await here.question_of(again), "deny")
+        await here.result_of(again)
+
+
 @pytest.mark.parametrize(
     ("message", "sentence"),
     [
