@@ -107,11 +107,7 @@ async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> 
     Raise `UnprocessableEntity` if it is not valid, `TooLarge` if it is over the limit,
     `BodyTimeout` if it did not arrive within `deadline_s`.
     """
-    try:
-        with anyio.fail_after(deadline_s):
-            chunks = [chunk async for chunk in request.stream()]
-    except TimeoutError:
-        raise BodyTimeout("The body did not arrive in time.") from None
+    chunks = await read_chunks(request, deadline_s)
     if not any(chunks):
         return None
     check_type(request.headers)
@@ -123,6 +119,19 @@ async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> 
         raise parsed
     request.state.body_digest, body = parsed
     return body
+
+
+async def read_chunks(request: Request, deadline_s: float) -> list[bytes]:
+    """Read the body as it is, in pieces.
+
+    Raise `TooLarge` if it is over the limit, `BodyTimeout` if it did not arrive within
+    `deadline_s`.
+    """
+    try:
+        with anyio.fail_after(deadline_s):
+            return [chunk async for chunk in request.stream()]
+    except TimeoutError:
+        raise BodyTimeout("The body did not arrive in time.") from None
 
 
 def _parse_and_clear(

@@ -1,7 +1,7 @@
 """`/mcp`: Candor's memory for the agents of other programs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 from gateway.chat.memory_calls import READING, MemoryCalls
 from gateway.doors.mcp.server import URI, memory_server, text_result
 from gateway.errors import GatewayError
-from gateway.http.bodies import check_type, parse_body
+from gateway.http.bodies import check_type, parse_body, read_chunks
 from gateway.http.context import Context, RequestContext
 from gateway.http.memory_bodies import EpisodeBody, QueryBody
 from gateway.http.memory_views import context_fields, written_fields
@@ -60,9 +60,11 @@ _UNREADABLE: Final[Mapping[tuple[int, str], tuple[int, str]]] = {
 class _Exchange(Response):
     """One request of the protocol, answered by its library."""
 
-    def __init__(self, context: RequestContext) -> None:
+    def __init__(self, context: RequestContext, body: Sequence[bytes]) -> None:
+        """Initialise; `body` is the whole body, which has been read."""
         super().__init__()
         self._calls = _UserCalls(context)
+        self._body = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         manager = StreamableHTTPSessionManager(
@@ -72,7 +74,21 @@ class _Exchange(Response):
             max_request_body_size=_MAX_BODY_BYTES,
         )
         async with manager.run():
-            await manager.handle_request(scope, receive, _in_own_words(send))
+            await manager.handle_request(scope, _again(self._body, receive), _in_own_words(send))
+
+
+def _again(body: Sequence[bytes], receive: Receive) -> Receive:
+    """Return what receives a body that was read already, and then what comes after it."""
+    is_read = False
+
+    async def received() -> Message:
+        nonlocal is_read
+        if is_read:
+            return await receive()
+        is_read = True
+        return {"type": "http.request", "body": b"".join(body), "more_body": False}
+
+    return received
 
 
 def _in_own_words(send: Send) -> Send:
@@ -163,4 +179,6 @@ def _tool(name: str, description: str, schema: Mapping[str, Any]) -> Tool:
 async def mcp(context: Context) -> Response:
     """Speak MCP over HTTP. Each request stands for itself, so there is no stream to open."""
     check_type(context.request.headers)  # the library would answer in plain text
-    return _Exchange(context)
+    # the library would wait for a body without end
+    body = await read_chunks(context.request, context.state.limits.body_deadline_s)
+    return _Exchange(context, body)

@@ -93,14 +93,17 @@ async def test_a_head_that_comes_byte_by_byte_gains_no_time_with_each(tmp_path: 
         tasks.cancel_scope.cancel()
 
 
-async def test_a_body_that_comes_byte_by_byte_gains_no_time_with_each(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", [b"/chat", b"/mcp"])
+async def test_a_body_that_comes_byte_by_byte_gains_no_time_with_each(
+    tmp_path: Path, path: bytes
+) -> None:
     async with (
         staged(tmp_path, limits=QUICK) as stage,
         served(stage.app) as port,
         raw(port) as client,
         anyio.create_task_group() as tasks,
     ):
-        await client.send(post(b"/chat", JSON, b"Content-Length: 100000"))
+        await client.send(post(path, JSON, b"Content-Length: 100000"))
         tasks.start_soon(drip, client, b"[" * 100_000)
         await assert_refused(client, 408, "body_timeout")
         tasks.cancel_scope.cancel()
