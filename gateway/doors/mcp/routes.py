@@ -1,7 +1,8 @@
 """`/mcp`: Candor's memory for the agents of other programs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from fastapi import APIRouter
 from mcp import MCPError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -24,6 +26,7 @@ from gateway.doors.mcp.server import URI, memory_server, text_result
 from gateway.errors import GatewayError
 from gateway.http.bodies import check_type, parse_body, read_chunks
 from gateway.http.context import Context, RequestContext
+from gateway.http.exception_handlers import to_gateway_error
 from gateway.http.memory_bodies import EpisodeBody, QueryBody
 from gateway.http.memory_views import context_fields, written_fields
 from gateway.http.schemas import Body
@@ -131,7 +134,8 @@ class _UserCalls:
         self._context = context
 
     async def tools(self) -> list[Tool]:
-        own = MemoryCalls(self._context.memory, self._context.user_id).tools
+        with self._telling():
+            own = MemoryCalls(self._context.memory, self._context.user_id).tools
         listed = [_tool(tool.name, tool.description, tool.input_schema) for tool in own]
         for name, (model, description) in _OWN_TOOLS.items():
             if name == CONTEXT or len(own) > len(READING):
@@ -144,17 +148,30 @@ class _UserCalls:
                 return text_result(json_text(await self._own(name, arguments)))
             calls = MemoryCalls(self._context.memory, self._context.user_id)
             answer = await calls.call(name, arguments)
-        except GatewayError as exc:
-            return text_result(exc.message, is_error=True)
+        except Exception as exc:  # noqa: BLE001  answered like any request's failure
+            return text_result(self._error(exc).message, is_error=True)
         return text_result(answer.text, is_error=answer.is_error)
 
     async def read(self, uri: str) -> str:
-        calls = MemoryCalls(self._context.memory, self._context.user_id)
-        item_id = uri.removeprefix(URI)
-        answer = await calls.call("memory_get", {"id": item_id})
+        with self._telling():
+            calls = MemoryCalls(self._context.memory, self._context.user_id)
+            answer = await calls.call("memory_get", {"id": uri.removeprefix(URI)})
         if not uri.startswith(URI) or answer.is_error:
             raise MCPError(code=INVALID_PARAMS, message="There is no such item in memory.")
         return answer.text
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Raise whatever goes wrong as an error of the protocol: its library would tell the client
+        the text of an exception.
+        """
+        try:
+            yield
+        except Exception as exc:
+            raise MCPError(code=INTERNAL_ERROR, message=self._error(exc).message) from exc
+
+    def _error(self, exc: Exception) -> GatewayError:
+        return to_gateway_error(exc, self._context.request.state.request_id)
 
     async def _own(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raw, user_id = json_text(dict(arguments)).encode(), self._context.user_id

@@ -3,17 +3,20 @@
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import anyio.lowlevel
 import pytest
 
 from gateway.chat import Chat
+from gateway.chat.memory_calls import MemoryCalls
 from gateway.http.bodies import FORMS
 from gateway.mcp_servers.servers import McpServers
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.users.accounts import Accounts
 from gateway.webhooks.desk import Webhooks
+from memory.errors import StoreUnavailable
+from memory.recall.reader import RecallReader
 from memory.service.memory import Memory
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, routes_of, send
 from tests.service.http.stage import Json, assert_error, one_client, staged
@@ -122,6 +125,39 @@ async def test_what_is_no_message_of_mcp_is_told_in_words_of_this_server(tmp_pat
             answer = await client.post("/mcp", content=body, headers=accepts)
             assert answer.status_code == 400
             assert answer.json()["error"] == {"code": code, "message": told}
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (RuntimeError("secret of /etc/candor"), "its log has the reason"),
+        (StoreUnavailable("The database cannot be read."), "try again in a moment"),
+    ],
+)
+async def test_a_fault_behind_mcp_is_an_answer_without_the_text_of_an_exception(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception, told: str
+) -> None:
+    async def fail(*_: object) -> NoReturn:  # noqa: RUF029  in place of a call
+        raise fault
+
+    monkeypatch.setattr(MemoryCalls, "call", fail)
+    monkeypatch.setattr(RecallReader, "recall", fail)
+    accepts = {"Accept": "application/json, text/event-stream"}
+    asked = {"name": "memory_search", "arguments": {"query": "kiln"}}
+    context = {"name": "memory_context", "arguments": {"queries": ["kiln"]}}
+    async with one_client(tmp_path) as client:
+        for params in (asked, context):
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            answer = await client.post("/mcp", json=call, headers=accepts)
+            assert "secret" not in answer.text
+            result = answer.json()["result"]
+            assert result["isError"]
+            assert told in result["content"][0]["text"]
+        read = {"jsonrpc": "2.0", "id": 2, "method": "resources/read"}
+        read["params"] = {"uri": "candor://memory/fac_x"}
+        error = (await client.post("/mcp", json=read, headers=accepts)).json()["error"]
+    assert error["code"] == -32603
+    assert told in error["message"]
 
 
 async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged(
