@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from gateway.chat.threads import Said
 from gateway.doors.asked import Conversation
@@ -91,7 +91,10 @@ def read_thread(messages: Sequence[Message]) -> Conversation:
 def _text(content: object) -> str:
     if isinstance(content, str) or content is None:
         return content or ""
-    parts = [Part.model_validate(part) for part in content] if isinstance(content, list) else []
+    try:
+        parts = [Part.model_validate(part) for part in content] if isinstance(content, list) else []
+    except ValidationError:
+        parts = []
     if not parts or any(part.type != "text" for part in parts):
         raise UnprocessableEntity("A message holds text; parts of other types are not taken.")
     return "\n".join(part.text for part in parts)

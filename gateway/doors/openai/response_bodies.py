@@ -17,6 +17,8 @@ _TOOL_RESULT = "function_call_output"
 
 
 Name = Annotated[str, Field(max_length=200)]
+_FileName = Annotated[str, Field(max_length=400)]
+"""As in chat completions."""
 
 
 class InputPart(ForeignBody):
@@ -25,9 +27,9 @@ class InputPart(ForeignBody):
     type: Name
     text: str = ""
     image_url: str | None = None
-    file_id: str | None = None
+    file_id: _FileName | None = None
     file_data: str | None = None
-    filename: str | None = None
+    filename: _FileName | None = None
 
 
 class InputItem(ForeignBody):
@@ -153,7 +155,15 @@ def _message(item: InputItem) -> Message:
 
 
 def _part(part: InputPart) -> dict[str, Any]:
-    """Return a part as chat completions write it."""
+    """Return a part as chat completions write it.
+
+    Raise `UnprocessableEntity` if it is one of theirs.
+    """
+    if part.type in {"image_url", "file"}:
+        raise UnprocessableEntity(
+            f"Message parts of the type {part.type!r} are not taken here; send"
+            " `input_image` or `input_file`."
+        )
     if part.type == "input_image" and part.image_url is not None:
         return {"type": "image_url", "image_url": {"url": part.image_url}}
     if part.type == "input_file":

@@ -209,3 +209,35 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_does_no_harm(tmp_p
         assert answer.status_code == 200
         conversations = (await stage.client().read("/conversations"))["conversations"]
         assert len(conversations) == 1
+
+
+def input_of(part: object) -> Any:
+    return {"input": [{"type": "message", "role": "user", "content": [part]}]}
+
+
+def run_of(part: object) -> Any:
+    return {
+        "threadId": "线程",
+        "runId": "run",
+        "messages": [{"role": "user", "content": [part]}],
+    }
+
+
+WRONG_PARTS: list[tuple[str, Any]] = [
+    *(("/ag-ui", run_of(part)) for part in (1, {"type": 5}, {"type": "text", "text": 5})),
+    ("/ag-ui", run_of({"type": "图片", "text": "猫"})),
+    ("/openai/v1/responses", input_of({"type": "image_url"})),
+    ("/openai/v1/responses", input_of({"type": "image_url", "image_url": "data:image/png,"})),
+    ("/openai/v1/responses", input_of({"type": "file"})),
+    ("/openai/v1/responses", input_of({"type": "input_file", "file_id": "f" * 401})),
+    (
+        "/openai/v1/responses",
+        input_of({"type": "input_file", "file_data": "AAAA", "filename": "文" * 401}),
+    ),
+]
+
+
+async def test_a_part_of_a_message_that_has_no_valid_form_is_refused(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        for path, body in WRONG_PARTS:
+            assert_error(await client.post(path, json=body), 422, "invalid_request")
