@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from gateway.chat.parts import ChatParts, ConversationAccess, StartFields
-from gateway.chat.quotas import quota_used
+from gateway.chat.quotas import quota_used, reached_limit
 from gateway.conversations.leases import LeaseLost
 from gateway.conversations.model import (
     Approval,
@@ -114,6 +114,31 @@ class Intake:
         accepted = await self._take(user_id, request, fresh, fresh)
         self._parts.memory.started(fresh, named, self._parts.now())
         return accepted, named
+
+    async def check(
+        self,
+        user_id: UserId,
+        place: str | None,
+        when_busy: WhenBusy = "enqueue",
+        key: str | None = None,
+    ) -> None:
+        """Raise what `accept` would raise now for a message in the conversation `place`, unless one
+        is stored under the key; "" is a new conversation, and None one that is not known yet. For
+        callers that make something before the message is stored, such as a fork or files.
+        """
+        if key is not None and await self._parts.turns.find_key(user_id, key) is not None:
+            return
+        self._refuse_when_full()
+        if place:
+            named = await self._access.find(user_id, place)
+            self._check_running_turn(named.id, when_busy)
+            await self._parts.ownership.hold(named.id)
+        quota = await self._parts.turns.quota_of(user_id, self._parts.quota)
+        if quota.is_set:
+            now = self._parts.now()
+            limit = await reached_limit(self._parts.turns, user_id, quota, now, place)
+            if limit is not None:
+                raise quota_used(limit, quota, now)
 
     async def accept_answer(self, approval: Approval, answer: ApprovalAnswer) -> Accepted:
         """Store the answer to a waiting approval, and start the run that it asks for.

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from gateway.conversations.model import Quota, QuotaLimit
+from gateway.conversations.sql.turns import TurnStore
 from gateway.errors import QuotaInUse, QuotaUsed
+from gateway.ids import UserId
 from gateway.settings import Settings
 
 RETRY_AFTER_S: Final = 5
@@ -28,6 +30,27 @@ def quota_of(settings: Settings) -> Quota:
         daily_turns=settings.max_user_daily_turns,
         daily_usd=settings.max_user_daily_usd,
     )
+
+
+async def reached_limit(
+    turns: TurnStore, user_id: UserId, quota: Quota, now: datetime, place: str | None
+) -> QuotaLimit | None:
+    """Return the limit of a quota that has no room now for a message in the conversation `place`;
+    "" is a new one, and None one that is not known yet: whether it is at work goes before the
+    limits of what works at once. What is used may change until the message is stored, which judges
+    for good.
+    """
+    if place is not None:
+        running, live = quota.running_turns, quota.live_agents
+        if running is not None and await turns.count_unfinished(user_id) >= running:
+            return "running_turns"
+        if live is not None and await turns.count_at_work(user_id, besides=place) >= live:
+            return "live_agents"
+    used = await turns.used_on(user_id, now.astimezone(UTC).date())
+    if quota.daily_turns is not None and used.turns >= quota.daily_turns:
+        return "daily_turns"
+    is_spent = quota.daily_usd is not None and used.cost_usd >= quota.daily_usd
+    return "daily_usd" if is_spent else None
 
 
 def quota_used(limit: QuotaLimit, quota: Quota, now: datetime) -> QuotaUsed:

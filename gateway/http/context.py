@@ -26,7 +26,7 @@ from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
 from gateway.services import Services
 from gateway.turns.control import run_until_first
-from gateway.turns.requests import Accepted, ChatRequest
+from gateway.turns.requests import Accepted, ChatRequest, WhenBusy
 from gateway.users.model import Action
 from memory.service.memory import Memory
 
@@ -114,6 +114,15 @@ class RequestContext:
         """True if another server did not answer this request, and may still be serving it."""
         return getattr(self.request.state, "is_in_doubt", False)
 
+    async def check(
+        self, place: str | None, when_busy: WhenBusy = "enqueue", key: str | None = None
+    ) -> None:
+        """Raise what `accept` would raise now; see `Intake.check`. Of a message in doubt nothing is
+        checked: only `accept` withdraws its key before it refuses it.
+        """
+        if not self.is_in_doubt:
+            await self.chat.intake.check(self.user_id, place, when_busy, key)
+
     async def arrive(
         self,
         request: bytes,
@@ -137,6 +146,7 @@ class RequestContext:
             if not self.arrived:
                 state.forward_key = key
             self.arrived.append(key)
+            await self.check(None)
             return await take(key)
 
         count = self.attempt if attempt is None else attempt

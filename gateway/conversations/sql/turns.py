@@ -213,9 +213,9 @@ class TurnStore:
         """Return a user's quota: their own limits, and for the others those of `default`."""
         return with_own(default, await self._database.rows(OWN_LIMITS, (user_id,)))
 
-    async def count_at_work(self, user_id: UserId) -> int:
-        """Return in how many conversations of a user turns wait or run."""
-        return int(await self._database.scalar(AT_WORK, (user_id, "")))
+    async def count_at_work(self, user_id: UserId, *, besides: str = "") -> int:
+        """Return in how many conversations of a user, besides that one, turns wait or run."""
+        return int(await self._database.scalar(AT_WORK, (user_id, besides)))
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
         """Return the turn of a user's key, also if it was deleted; or None."""

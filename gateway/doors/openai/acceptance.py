@@ -116,21 +116,25 @@ async def store_message(
     context: RequestContext, asked: Conversation, place: Place, key: str
 ) -> Accepted:
     """Store a message in its place; a conversation at work refuses it unless its client left."""
-    named = await _paths_of(context, asked.files) if asked.files else ()
-    stored = await context.store(asked.pictures) if asked.pictures else ()
-    text = compose(
+    when_busy = context.chat.departures.when_busy(place.conversation_id)
+    composed = partial(
+        compose,
         asked,
-        [*(file.path for file in stored), *named],
         is_new=place.conversation_id is None,
         knows_history=place.knows_history,
     )
-    request = ChatRequest(
-        message=text,
-        conversation_id=place.conversation_id,
-        when_busy=context.chat.departures.when_busy(place.conversation_id),
-        idempotency_key=key,
-    )
     try:
+        if asked.pictures:  # a message that is refused must not leave them in the workspace
+            composed(())
+            await context.check(place.conversation_id or "", when_busy, key)
+        named = await _paths_of(context, asked.files) if asked.files else ()
+        stored = await context.store(asked.pictures) if asked.pictures else ()
+        request = ChatRequest(
+            message=composed([*(file.path for file in stored), *named]),
+            conversation_id=place.conversation_id,
+            when_busy=when_busy,
+            idempotency_key=key,
+        )
         return await context.accept(request)
     except Busy as exc:  # these clients would repeat what may be repeated
         raise Conflict(exc.message, code=exc.specific_code) from exc
