@@ -259,8 +259,9 @@ def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[st
 
 def _acp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
     from gateway.doors.acp.bridge import run_bridge_command  # noqa: PLC0415
+    from gateway.http.hosts import address_of  # noqa: PLC0415
 
-    address = f"http://{settings.host}:{settings.port}"
+    address = address_of(settings.host, settings.port)
     return run_bridge_command(options.rest, address, partial(_folder_of, settings), COMMAND)
 
 
@@ -291,8 +292,9 @@ def _folder_of(settings: Settings, token: str | None) -> Path:
 def _mcp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
     if not options.rest or options.rest[0].startswith("-"):
         from gateway.doors.mcp.bridge import run_bridge_command  # noqa: PLC0415
+        from gateway.http.hosts import address_of  # noqa: PLC0415
 
-        address = f"http://{settings.host}:{settings.port}"
+        address = address_of(settings.host, settings.port)
         return run_bridge_command(options.rest, address, COMMAND)
     from gateway.mcp_servers.accepted_tools import MCP_FOLDER  # noqa: PLC0415
     from gateway.mcp_servers.cli import run_mcp_command  # noqa: PLC0415

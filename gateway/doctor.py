@@ -37,13 +37,14 @@ from gateway.engine.options import AgentSetup
 from gateway.engine.sdk import find_agent_program
 from gateway.errors import StartError
 from gateway.http.auth import check_exposure
+from gateway.http.hosts import address_of
 from gateway.instance import holder_of
 from gateway.lost_data import DATABASE, count_damaged_blocking
 from gateway.memory import RESTORE_MEMORY, embedder_choice, require_model_blocking, try_embedder
 from gateway.nodes import find_different_in
 from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
-from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
+from gateway.serve import home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.storage import try_postgres, where_to_look
 from gateway.trust import review_blocking

@@ -35,6 +35,7 @@ from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
 from gateway.http.auth import check_exposure, served_users
 from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from_system
 from gateway.http.forwarding import new_transport
+from gateway.http.hosts import address_of
 from gateway.http.peers import local_users_blocking
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
@@ -136,14 +137,6 @@ def with_port(settings: Settings, port: int) -> Settings:
     if settings.node_url is None or httpx.URL(settings.node_url).port != 0:
         return settings
     return replace(settings, node_url=str(httpx.URL(settings.node_url).copy_with(port=port)))
-
-
-def address_of(host: str, port: int) -> str:
-    """Return the address that a person on this machine opens; the server refuses
-    other host names.
-    """
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def home_of(environ: Mapping[str, str]) -> Path:

@@ -63,6 +63,14 @@ def own_hosts(
     return OwnHosts(names, any_address=wildcard, origins=frozenset(origins))
 
 
+def address_of(host: str, port: int) -> str:
+    """Return the address that a person on this machine opens; the server refuses
+    other host names.
+    """
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach a server on that address."""
     address = _ip_address(host)
