@@ -189,7 +189,12 @@ async def test_the_bridge_says_what_is_wrong_with_the_server(
     guarded: tuple[LiveServer, Mapping[str, Path]],
 ) -> None:
     server, _ = guarded
-    for url, told in ((server.url, "--token-file"), ("http://127.0.0.1:9", "--url")):
+    foreign = server.url.replace("127.0.0.1", "0.0.0.0")
+    for url, told in (
+        (server.url, "--token-file"),
+        ("http://127.0.0.1:9", "--url"),
+        (foreign, "not a name of this server"),
+    ):
         args = [*bridge(server), "--url", url]
         async with Client(StdioServerParameters(command=sys.executable, args=args)) as client:
             with pytest.raises(MCPError, match=told):

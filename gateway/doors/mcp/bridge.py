@@ -3,6 +3,7 @@
 A bridge to a running server, which has the data directory. Standard output belongs to the protocol.
 """
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -31,10 +32,14 @@ class _Forwarded:
         self._http = http
         self._status = 0
         """Of the last answer; 0: there was none."""
+        self._sentence = ""
+        """The server's own about a request that it refused; empty if there is none."""
         http.event_hooks["response"].append(self._note)
 
     async def _note(self, response: httpx2.Response) -> None:
         self._status = response.status_code
+        if response.is_error:
+            self._sentence = _sentence_in(await response.aread())
 
     async def tools(self) -> list[Tool]:
         async with self._client() as client:
@@ -57,7 +62,7 @@ class _Forwarded:
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Client]:
         """Connect; what goes wrong in the block is raised as an `MCPError` with a sentence."""
-        self._status = 0
+        self._status, self._sentence = 0, ""
         try:
             transport = streamable_http_client(self._url, http_client=self._http)
             async with Client(transport, cache=None) as client:
@@ -68,8 +73,19 @@ class _Forwarded:
     def _told(self, exc: Exception) -> MCPError:
         if self._status == HTTPStatus.UNAUTHORIZED:
             return MCPError(code=INTERNAL_ERROR, message=_UNKNOWN)
+        if self._sentence:
+            return MCPError(code=INTERNAL_ERROR, message=self._sentence)
         answered = _answer_in(exc) if self._status else None
         return answered or MCPError(code=INTERNAL_ERROR, message=_GONE)
+
+
+def _sentence_in(body: bytes) -> str:
+    """Return the sentence of an error of the server's own shape; empty if it has another one."""
+    try:
+        error = json.loads(body)["error"]
+        return str(error["message"]) if "request_id" in error else ""
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 def _answer_in(exc: BaseException) -> MCPError | None:
