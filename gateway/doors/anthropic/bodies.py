@@ -55,6 +55,10 @@ class AgentChange(ForeignBody):
                     "Custom tools and MCP tools of a client are not taken; the agent has Candor's"
                     " own."
                 )
+        if "name" in self.model_fields_set and self.name is None:
+            raise UnprocessableEntity(
+                "An agent has a name; leave `name` out to keep it.", details={"field": "name"}
+            )
         names = {"name", "description", "system", "metadata"} & self.model_fields_set
         stored = {name: getattr(self, name) for name in names}
         if self.model is not None:

@@ -3,7 +3,7 @@
 A session is a conversation. Closing a stream stops nothing: these clients have an event for that.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -53,6 +53,8 @@ router = APIRouter(prefix="/anthropic/v1", responses=errors_of(AnthropicError))
 _PAGE: Final = 20
 _EVENTS_PAGE: Final = 100
 _REPEATED_WITHIN: Final = timedelta(minutes=10)
+_TICK: Final = timedelta(milliseconds=1)
+"""The finest difference of times in the database."""
 _PREVIEWED: Final = frozenset({"agent.message", "agent.thinking"})
 
 
@@ -81,23 +83,27 @@ async def show_agent(context: Context, agent_id: str) -> Response:
 async def change_agent(context: Context, agent_id: str) -> Response:
     """Change an agent for the sessions to come."""
     body = await context.body(AgentChange)
-    agent = await find(context.chat, context.user_id, "agent", agent_id)
+    find_it = partial(find, context.chat, context.user_id, "agent", agent_id)
+    agent = await _changed(context, find_it, partial(_changed_agent, context, body))
+    return JsonResponse(agent_view(agent))
+
+
+def _changed_agent(context: RequestContext, body: AgentChange, agent: ClientObject) -> ClientObject:
     check_open(agent)
     version, data = agent.data["version"], {**agent.data, **body.fields()}
     is_done = data == agent.data and body.version in {None, version - 1}
     if context.attempt and is_done:  # by the first arrival of this request
-        return JsonResponse(agent_view(agent))
+        return agent
     if body.version not in {None, version}:
         raise UnprocessableEntity(f"The agent was changed meanwhile; its version is {version}.")
-    data["version"] = version + 1
-    return JsonResponse(agent_view(await _keep(context, agent, data=data)))
+    return replace(agent, data={**data, "version": version + 1})
 
 
 @router.post("/agents/{agent_id}/archive")
 async def archive_agent(context: Context, agent_id: str) -> Response:
     """Take an agent out of use; its sessions go on."""
-    agent = await find(context.chat, context.user_id, "agent", agent_id)
-    return JsonResponse(agent_view(await _archive(context, agent)))
+    find_it = partial(find, context.chat, context.user_id, "agent", agent_id)
+    return JsonResponse(agent_view(await _changed(context, find_it, _archived)))
 
 
 @router.post("/environments", openapi_extra=takes(EnvironmentBody))
@@ -129,8 +135,8 @@ async def show_environment(context: Context, environment_id: str) -> Response:
 @router.post("/environments/{environment_id}/archive")
 async def archive_environment(context: Context, environment_id: str) -> Response:
     """Take an environment out of use."""
-    found = await find(context.chat, context.user_id, "environment", environment_id)
-    return JsonResponse(environment_view(await _archive(context, found)))
+    find_it = partial(find, context.chat, context.user_id, "environment", environment_id)
+    return JsonResponse(environment_view(await _changed(context, find_it, _archived)))
 
 
 @router.post("/sessions", openapi_extra=takes(SessionBody))
@@ -176,16 +182,21 @@ async def change_session(context: Context, conversation_id: str) -> Response:
         change = ConversationChange(title=body.title)
         await context.chat.conversations.change(context.user_id, conversation_id, change)
     if body.metadata is not None:
-        data = {**session.data, "metadata": body.metadata}
-        session = await _keep(context, session, data=data)
+        find_it = partial(find_session, context, conversation_id)
+        session = await _changed(context, find_it, partial(_with_metadata, body.metadata))
     return JsonResponse(await show(context, session))
+
+
+def _with_metadata(metadata: Mapping[str, str], session: ClientObject) -> ClientObject:
+    check_open(session)
+    return replace(session, data={**session.data, "metadata": metadata})
 
 
 @router.post("/sessions/{conversation_id}/archive")
 async def archive_session(context: Context, conversation_id: str) -> Response:
     """Make a session read only."""
-    session = await find_session(context, conversation_id)
-    return JsonResponse(await show(context, await _archive(context, session)))
+    find_it = partial(find_session, context, conversation_id)
+    return JsonResponse(await show(context, await _changed(context, find_it, _archived)))
 
 
 @router.delete("/sessions/{conversation_id}")
@@ -315,16 +326,26 @@ async def _made(
     return made
 
 
-async def _keep(context: RequestContext, thing: ClientObject, **changed: Any) -> ClientObject:
-    kept = replace(thing, updated_at=utc_now(), **changed)
-    await context.chat.client_objects.put(kept)
-    return kept
+async def _changed(
+    context: RequestContext,
+    find_it: Callable[[], Awaitable[ClientObject]],
+    change: Callable[[ClientObject], ClientObject],
+) -> ClientObject:
+    """Change an object and return it; `change` returns the same one if nothing is to be changed,
+    and is asked again if another request has changed it meanwhile.
+    """
+    while True:
+        known = await find_it()
+        thing = change(known)
+        if thing is known:
+            return known
+        thing = replace(thing, updated_at=max(utc_now(), known.updated_at + _TICK))
+        if await context.chat.client_objects.change(known, thing):
+            return thing
 
 
-async def _archive(context: RequestContext, thing: ClientObject) -> ClientObject:
-    if thing.archived_at is not None:
-        return thing
-    return await _keep(context, thing, archived_at=utc_now())
+def _archived(thing: ClientObject) -> ClientObject:
+    return thing if thing.archived_at is not None else replace(thing, archived_at=utc_now())
 
 
 async def _listed(

@@ -208,6 +208,28 @@ class BesideTurnsSuite(StoresSuite):
         await stores.conversations.delete(conversation().id, AT)
         assert await store.get(ANN, "session", "ses") is None
 
+    async def test_a_client_object_is_changed_only_as_it_is_known(self, stores: Stores) -> None:
+        store = stores.client_objects
+        await stores.conversations.create(conversation())
+        known = ClientObject(
+            id="cnv_1",
+            user_id=ANN,
+            kind="session",
+            data={},
+            created_at=AT,
+            updated_at=AT,
+            conversation_id=conversation().id,
+        )
+        first, second = (replace(known, data={"n": n}, updated_at=at(n)) for n in (1, 2))
+        assert await store.change(known, first), "there was none yet"
+        assert not await store.change(known, second)
+        assert await store.get(ANN, "session", "cnv_1") == first
+        assert await store.change(first, second)
+        assert not await store.change(second, replace(second, user_id=BOB, updated_at=at(3)))
+        assert await store.get(ANN, "session", "cnv_1") == second
+        gone = replace(known, id="lost", conversation_id=GONE)
+        assert not await store.change(gone, replace(gone, updated_at=at(1)))
+
     async def test_the_turns_of_clients_are_found_newest_first(self, stores: Stores) -> None:
         await stores.conversations.create(conversation())
         made = [
