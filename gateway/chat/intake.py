@@ -133,6 +133,10 @@ class Intake:
             named = await self._access.find(user_id, place)
             self._check_running_turn(named.id, when_busy)
             await self._parts.ownership.hold(named.id)
+        await self.check_quota(user_id, place)
+
+    async def check_quota(self, user_id: UserId, place: str | None) -> None:
+        """Raise `QuotaUsed` as `check` does."""
         quota = await self._parts.turns.quota_of(user_id, self._parts.quota)
         if quota.is_set:
             now = self._parts.now()

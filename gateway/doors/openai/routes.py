@@ -112,6 +112,7 @@ def _stream(
 
 
 async def _task(context: RequestContext, body: CompletionBody) -> Response:
+    await context.chat.intake.check_quota(context.user_id, None)
     answer = await do_task(context.state.services.ask_model, body.messages)
     request_id = context.request.state.request_id
     counts = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}

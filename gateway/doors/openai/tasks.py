@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
+from gateway.doors.asked import MAX_CHARS
 from gateway.doors.openai.bodies import Message
 from gateway.doors.openai.messages import read_messages
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, UnprocessableEntity
 from memory.remote.small_model import AskModel, ModelUnavailable
 
 TASK_MODEL: Final = "candor-task"
@@ -31,11 +32,14 @@ def is_task(model: str, messages: Sequence[Message], header: str | None) -> bool
 async def do_task(ask: AskModel | None, messages: Sequence[Message]) -> str:
     """Return the answer to a front end's question, from the side model, without tools or memory.
 
-    Raise `NoTaskModel` if there is none or it does not answer in time.
+    Raise `NoTaskModel` if there is none or it does not answer in time, `UnprocessableEntity` if the
+    question is too long.
     """
     asked = read_messages(messages)
     earlier = [f"[{said.role}] {said.text}" for said in asked.before]
     prompt = "\n\n".join(part for part in (asked.instructions, *earlier, asked.text) if part)
+    if len(prompt) > MAX_CHARS:
+        raise UnprocessableEntity(f"The question is longer than {MAX_CHARS} characters.")
     if ask is None:
         raise NoTaskModel("The demo model answers no small questions such as titles.")
     try:

@@ -1,6 +1,7 @@
 """What a message that is refused leaves behind at the doors of other protocols: nothing."""
 
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,31 @@ async def test_a_full_server_makes_no_fork(tmp_path: Path) -> None:
         listed = (await client.read("/conversations"))["conversations"]
         assert sorted(conversation["turns"] for conversation in listed) == [1, 2]
         stage.release()
+
+
+async def test_a_small_question_is_neither_over_the_quota_nor_longer_than_a_message(
+    tmp_path: Path,
+) -> None:
+    asked: list[str] = []
+
+    async def answer(*, system: str, prompt: str, timeout_s: float) -> str:  # noqa: RUF029
+        asked.append(prompt)
+        return "标题"
+
+    async with staged(tmp_path, max_user_daily_turns=1) as stage:
+        state = stage.app.state.gateway
+        services = replace(state.services, ask_model=answer)
+        stage.app.state.gateway = replace(state, services=services)
+        client = stage.client()
+
+        async def ask(text: str) -> Any:
+            body = {"model": "candor-task", "messages": said(text)}
+            return await client.post("/openai/v1/chat/completions", json=body)
+
+        assert_error(await ask("字" * (MAX_CHARS + 1)), 422, "invalid_request")
+        titled = await ask("A title?")
+        assert titled.json()["choices"][0]["message"]["content"] == "标题"
+        assert (await complete(client, said("one"))).status_code == 200
+        assert_error(await ask("A title?"), 429, "quota_used")
+        assert_error(await complete(client, said("### Task:\ntags")), 429, "quota_used")
+        assert asked == ["A title?"]
