@@ -26,6 +26,10 @@ _WAY: Final = timedelta(minutes=10)
 _AGAIN: Final = "This sign-in was not begun in this browser, or it took too long; begin it again."
 
 
+class TooManySignIns(TooManyAttempts, code="too_many_attempts", retryable=True):
+    """Too many sign-ins were begun from one address; another one is taken a moment later."""
+
+
 class Cookies:
     """The cookies of this server.
 
@@ -94,11 +98,11 @@ class SignIns:
     async def begin(self, request: Request) -> tuple[str, str]:
         """Return where the browser is sent, and the state that it must bring back.
 
-        Raises as `Provider.send_away` does, and `TooManyAttempts`.
+        Raises as `Provider.send_away` does, and `TooManySignIns`.
         """
         network = network_of(request.scope)
         if not self._begun.take(network):
-            raise TooManyAttempts(
+            raise TooManySignIns(
                 "Too many sign-ins were begun from this address; try again in a moment.",
                 retry_after_s=math.ceil(self._begun.wait_s(network)),
             )
