@@ -74,6 +74,8 @@ class PieceReader:
         self._has_begun = False
         self._is_apart = False
         self._summaries: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+        """Of calls of the first servers, which did not number them, by their ids."""
 
     def read(self, events: Iterable[TurnEvent]) -> Iterator[Piece]:
         """Yield the pieces of some events; the last of a turn is `Ended`."""
@@ -87,17 +89,17 @@ class PieceReader:
             case "thinking.delta":
                 yield Thinking(loads(event.data)["text"])
             case "tool.started":
-                fields = loads(event.data)
+                fields = self._call(event)
                 self._summaries[fields["index"]] = fields["summary"]
                 self._is_apart = self._has_begun
                 yield CallStarted(fields)
             case "tool.finished":
-                fields = loads(event.data)
+                fields = self._call(event)
                 self._is_apart = True
                 yield CallEnded({"summary": self._summaries.get(fields["index"], ""), **fields})
             case "approval.requested":
                 self._is_apart = True
-                yield Asked(loads(event.data))
+                yield Asked({"input": {}, **self._call(event)})
             case "notice":
                 if void := loads(event.data).get("void_text_chars", 0):
                     self._told = self._told[:-void]
@@ -109,6 +111,14 @@ class PieceReader:
                     reply = reply.removesuffix(sentence_of(result))
                 yield from self._rest(reply)
                 yield Ended(result)
+
+    def _call(self, event: TurnEvent) -> dict[str, Any]:
+        """Return the fields of an event about a call, which has a number."""
+        fields: dict[str, Any] = loads(event.data)
+        if "index" not in fields:
+            known = self._numbers
+            fields["index"] = known.setdefault(fields["tool_use_id"], len(known) + 1)
+        return fields
 
     def _text(self, text: str) -> Iterator[Piece]:
         self._told += text

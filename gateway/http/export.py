@@ -68,7 +68,8 @@ def _markdown_turn(turn: Turn) -> str:
 
 def _steps(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield texts and tool calls in their order; a result without one has its calls first."""
-    tools = {tool["index"]: tool for tool in result["tools"]}
+    # the first servers did not number them
+    tools = {tool.get("index", n): tool for n, tool in enumerate(result["tools"], start=1)}
     steps = result.get("steps") or [
         *({"type": "tool", "index": index} for index in tools),
         {"type": "text", "text": result["reply"]},

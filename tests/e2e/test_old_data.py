@@ -115,6 +115,37 @@ def number(event: Event) -> int:
     return int(event.id.split(":")[1])
 
 
+DOORS = {
+    "export": "/conversations/{}/export",
+    "exported lines": "/conversations/{}/export?format=jsonl",
+    "items": "/openai/v1/conversations/{}/items?limit=100",
+    "events": "/anthropic/v1/sessions/{}/events?limit=1000",
+}
+
+
+async def test_every_conversation_is_exported_and_read_by_other_protocols(old: OldData) -> None:
+    async with old.server.client() as client:
+        await settled(client, old)
+        for path in old.answers("/conversations/"):
+            told = results(await client.get(path))
+            calls = [call for result in told for call in result["tools"]]
+            read = {}
+            for name, door in DOORS.items():
+                answer = await client.http.get(door.format(path.split("/")[2]))
+                assert answer.status_code == 200, name
+                read[name] = answer
+            for result in told:
+                assert result["reply"].strip().splitlines()[-1] in read["export"].text
+            assert all(f"({call['status']}" in read["export"].text for call in calls)
+            items = [item for item in read["items"].json()["data"] if item["type"] == "mcp_call"]
+            assert len(items) == len(calls)
+            events = read["events"].json()["data"]
+            uses = [event["id"] for event in events if event["type"] == "agent.tool_use"]
+            ended = [event for event in events if event["type"] == "agent.tool_result"]
+            assert len(uses) == len(calls)
+            assert {event["tool_use_id"] for event in ended} <= set(uses)
+
+
 async def test_every_log_is_served_as_it_was_written(old: OldData) -> None:
     async with old.server.client() as client:
         await settled(client, old)

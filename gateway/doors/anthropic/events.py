@@ -226,7 +226,8 @@ class SessionWriter:
     ) -> Iterator[Item]:
         state.pending.remove(fields["approval_id"])
         if fields["by"] == "user":
-            answer = confirmation(fields["approval_id"], fields["decision"], fields["message"])
+            message = fields.get("message", "")  # the first servers did not tell it
+            answer = confirmation(fields["approval_id"], fields["decision"], message)
             yield Told({**answer, "processed_at": self._at(event)})
         if state.pending:
             yield self._needs_action(event, state)

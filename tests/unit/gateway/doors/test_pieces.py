@@ -8,7 +8,7 @@ from gateway.doors.ag_ui.events import Run
 from gateway.doors.openai.chunks import Chunks, failure_of, finish_reason
 from gateway.doors.openai.response_events import ResponseStream, ResponseWriter
 from gateway.doors.openai.response_objects import status_of
-from gateway.doors.pieces import Ended, PieceReader, Text, pieces_of
+from gateway.doors.pieces import Asked, CallEnded, CallStarted, Ended, PieceReader, Text, pieces_of
 from gateway.ids import LOCAL_USER, ConversationId, TurnId
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339, utc_now
@@ -47,6 +47,23 @@ def test_words_of_the_gateway_behind_the_deltas_are_told() -> None:
         event("notice", code="other", message=""),
         event("turn.completed", reply="Begun.\n\nYou stopped it."),
     ) == [("Begun.", False), ("You stopped it.", True)]
+
+
+def test_calls_that_have_no_number_are_told_apart_by_their_ids() -> None:
+    """As the first servers stored them."""
+    pieces = PieceReader().read(
+        [
+            event("tool.started", tool_use_id="a", name="Bash", summary="ls", input={}),
+            event("tool.started", tool_use_id="b", name="Bash", summary="id", input={}),
+            event("approval.requested", approval_id="apr_1", tool_use_id="b", summary="id"),
+            event("tool.finished", tool_use_id="b", name="Bash", status="ok"),
+            event("tool.finished", tool_use_id="a", name="Bash", status="ok"),
+        ]
+    )
+    told = [piece.fields for piece in pieces if isinstance(piece, CallStarted | Asked | CallEnded)]
+    assert [(fields["index"], fields["summary"]) for fields in told] == [
+        *[(1, "ls"), (2, "id"), (2, "id"), (2, "id"), (1, "ls")]
+    ]
 
 
 ANSWERED: dict[str, Any] = {
