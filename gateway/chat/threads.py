@@ -11,6 +11,8 @@ from hashlib import sha256
 from json import loads
 from typing import Final, Literal
 
+import anyio.to_thread
+
 from gateway.chat.conversations import Conversations
 from gateway.chat.parts import ChatParts
 from gateway.conversations.model import ClientTurn, Turn
@@ -25,6 +27,7 @@ _LOOKED_BACK: Final = 200
 """Turns of a conversation that a shortened history is compared with."""
 _READ_AT_ONCE: Final = 500
 """Events of a turn."""
+_HASHED_AT_ONCE_CHARS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class Threads:
             ClientTurn(
                 user_id=user_id,
                 thread=message.thread,
-                history=_hash([*message.asked, message.text]),
+                history=await _hash([*message.asked, message.text]),
                 turn_id=accepted.turn_id,
                 conversation_id=accepted.conversation_id,
             )
@@ -100,7 +103,7 @@ class Threads:
         if not message.asked:
             return None
         found = await self._parts.client_turns.find(
-            user_id, message.thread, _hash(message.asked), limit=_MOST_ALIKE
+            user_id, message.thread, await _hash(message.asked), limit=_MOST_ALIKE
         )
         for known in found:
             turn = await self._parts.turns.get(known.turn_id)
@@ -178,5 +181,12 @@ def _plain(text: str) -> str:
     return "".join(text.split())
 
 
-def _hash(asked: Sequence[str]) -> str:
+async def _hash(asked: Sequence[str]) -> str:
+    """Return the hash of messages; of long ones in a thread, since streams would wait for it."""
+    if sum(map(len, asked)) > _HASHED_AT_ONCE_CHARS:
+        return await anyio.to_thread.run_sync(_hash_blocking, asked)
+    return _hash_blocking(asked)
+
+
+def _hash_blocking(asked: Sequence[str]) -> str:
     return sha256(json_text(list(asked)).encode()).hexdigest()

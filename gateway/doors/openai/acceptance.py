@@ -5,6 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+import anyio.to_thread
+
 from gateway.chat import Accepted, ChatRequest
 from gateway.chat.threads import ClientMessage, Place
 from gateway.conversations.model import Turn
@@ -63,6 +65,20 @@ def client_message(asked: Conversation, headers: Mapping[str, str]) -> ClientMes
         if said.role != "tool"  # no part of a conversation here
     ]
     return ClientMessage(text=asked.text, before=before, thread=thread, sends_whole=not own)
+
+
+async def read_message(
+    context: RequestContext, read: Callable[[], Conversation]
+) -> tuple[Conversation, ClientMessage]:
+    """Return what `read` makes of a body, and its place. In a thread: pictures and long histories
+    take a while, for which streams would wait. Raises as `read` and `client_message` do.
+    """
+
+    def work() -> tuple[Conversation, ClientMessage]:
+        asked = read()
+        return asked, client_message(asked, context.request.headers)
+
+    return await anyio.to_thread.run_sync(work)
 
 
 async def accept_once(

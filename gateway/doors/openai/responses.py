@@ -21,8 +21,8 @@ from gateway.doors.asked import Conversation
 from gateway.doors.openai.acceptance import (
     accept_once,
     check_model,
-    client_message,
     place_headers,
+    read_message,
     store_message,
     wait_for_result,
 )
@@ -65,8 +65,7 @@ async def create_response(context: Context) -> Response:
     check_model(context, body.model)
     if body.conversation_id and body.behind:
         raise UnprocessableEntity("Give `conversation` or `previous_response_id`, not both.")
-    asked = read_messages(read_input(body))
-    message = client_message(asked, context.request.headers)
+    asked, message = await read_message(context, lambda: read_messages(read_input(body)))
     take = partial(_accept, context, body, asked, message)
     accepted = await accept_once(context, take, awaits_end=not body.background)
     told = place_headers(accepted) | (_KEPT if body.store is False else {})
@@ -161,18 +160,21 @@ async def _compacted(context: RequestContext, body: CompactBody) -> Turn:
     """
     if body.behind is not None:
         return await _find(context, body.behind)
-    before = said_in(read_history(body))
-    if not before:
+    history, message = await read_message(context, partial(_history_of, body))
+    if not history.before:
         raise UnprocessableEntity(
             "Name a response of the conversation that is to be compacted as"
             " `previous_response_id`, or send its history as `input`."
         )
-    history = Conversation(text="", pictures=(), before=before, instructions="")
-    message = client_message(history, context.request.headers)
     found = await context.chat.threads.turn_before(context.user_id, message)
     if found is None:
         raise NotFound("Candor compacts conversations of its own, and has none with this history.")
     return found
+
+
+def _history_of(body: CompactBody) -> Conversation:
+    before = said_in(read_history(body))
+    return Conversation(text="", pictures=(), before=before, instructions="")
 
 
 async def _accept_compact(

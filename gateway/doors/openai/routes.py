@@ -19,9 +19,9 @@ from gateway.doors.asked import Conversation
 from gateway.doors.openai.acceptance import (
     accept_once,
     check_model,
-    client_message,
     model_names,
     place_headers,
+    read_message,
     store_message,
     wait_for_result,
 )
@@ -66,8 +66,7 @@ async def chat_completions(context: Context) -> Response:
     headers = context.request.headers
     if is_task(body.model, body.messages, headers.get(_TASK)):
         return await _task(context, body)
-    asked = read_messages(body.messages)
-    message = client_message(asked, headers)
+    asked, message = await read_message(context, partial(read_messages, body.messages))
     accepted = await accept_once(context, partial(_accept, context, asked, message))
     told = place_headers(accepted)
     if body.stream:

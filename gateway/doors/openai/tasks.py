@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
+import anyio.to_thread
+
 from gateway.doors.asked import MAX_CHARS
 from gateway.doors.openai.bodies import Message
 from gateway.doors.openai.messages import read_messages
@@ -35,7 +37,7 @@ async def do_task(ask: AskModel | None, messages: Sequence[Message]) -> str:
     Raise `NoTaskModel` if there is none or it does not answer in time, `UnprocessableEntity` if the
     question is too long.
     """
-    asked = read_messages(messages)
+    asked = await anyio.to_thread.run_sync(read_messages, messages)
     earlier = [f"[{said.role}] {said.text}" for said in asked.before]
     prompt = "\n\n".join(part for part in (asked.instructions, *earlier, asked.text) if part)
     if len(prompt) > MAX_CHARS:

@@ -2,6 +2,7 @@
 
 import gc
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -151,6 +152,35 @@ def test_text_of_any_shape_in_a_long_field_leaves_the_loop_free(live: Live) -> N
     for field in firsts.values():
         found |= blocked(live, field, UNITS, MANY_CHARS)
     assert found == {}, live.bound_s
+
+
+PICTURE = f"data:image/png;base64,{b64encode(bytes(3_000_000)).decode()}"
+SHOWN = [{"type": "image_url", "image_url": {"url": PICTURE}}] * 5
+LAST = {"role": "assistant", "content": "很长 long " * 30_000}
+"""So long that no history is quoted in the message, which is as short as another one then."""
+TOLD = [*({"role": "user", "content": "很长 long " * 300} for _ in range(5000)), LAST]
+ASKED = {"role": "user", "content": "hi"}
+LARGE = {
+    "pictures": (
+        "/openai/v1/chat/completions",
+        {"model": "candor", "messages": [{"role": "user", "content": SHOWN}]},
+    ),
+    "history": (
+        "/openai/v1/chat/completions",
+        {"model": "candor", "messages": [*TOLD, ASKED]},
+    ),
+    "input": ("/openai/v1/responses", {"input": [*TOLD, ASKED]}),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_a_client_sends_with_its_message_leaves_the_loop_free(live: Live, name: str) -> None:
+    path, body = LARGE[name]
+    content = json.dumps(body, ensure_ascii=False).encode()
+    live.longest_s()
+    answer = live.client.post(path, content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 200, answer.text
+    assert live.longest_s() < live.bound_s
 
 
 @pytest.mark.soak
