@@ -103,7 +103,7 @@ def _take_call(evidence: Evidence, index: int, data: Mapping[str, Any]) -> None:
 def _take_step(steps: Steps, kind: str, data: dict[str, Any]) -> None:
     match kind:
         case "text.delta":
-            steps.add_text(data["text"] if steps.is_writing else data["text"].lstrip("\n"))
+            steps.add_text(data["text"])  # as it was streamed: what is void is counted in that
         case "thinking.delta":
             if steps.is_writing:
                 steps.end_text()

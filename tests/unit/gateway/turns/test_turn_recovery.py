@@ -48,6 +48,25 @@ def test_evidence_is_what_the_stored_events_prove() -> None:
     assert second.status == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("before", "partial", "whole"),
+    [("It is done.", "Par", "All of it."), ("做完了。", "一部分", "全部在这里。")],
+)
+def test_text_that_is_void_takes_nothing_of_the_text_before_it(
+    before: str, partial: str, whole: str
+) -> None:
+    void = {"code": "model_retrying", "message": "again", "void_text_chars": len(partial) + 2}
+    told = [
+        ("text.delta", {"text": before}),
+        started("t1"),
+        ended("t1", "ok"),
+        ("text.delta", {"text": f"\n\n{partial}"}),
+        ("notice", void),
+    ]
+    assert proven(*told).text == before
+    assert proven(*told, ("text.delta", {"text": f"\n\n{whole}"})).text == f"{before}\n\n{whole}"
+
+
 def test_calls_of_one_id_are_told_apart_by_their_number() -> None:
     calls = started("t1", index=1), started("t1", index=2)
     told = proven(*calls, ended("t1", "failed", index=2))
