@@ -12,6 +12,7 @@ from gateway.engine.protocol import (
     AgentClient,
     ClientSpec,
     EngineError,
+    EngineUnavailable,
     SessionOrigin,
     WorkspaceUntrusted,
 )
@@ -100,6 +101,8 @@ class ClientLease:
         parts, began_s = self._context.parts, anyio.current_time()
         await self._context.workspace.skills.refresh()
         try:
+            if self._context.workspace.is_missing:
+                raise EngineUnavailable("The workspace of the conversation cannot be opened.")
             self._lease = await parts.pool.acquire(
                 *client_of(parts, conversation, self._context.workspace)
             )

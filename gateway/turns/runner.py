@@ -53,7 +53,7 @@ from gateway.turns.typed_commands import (
     read_command,
 )
 from gateway.turns.workspaces import OpenWorkspace
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 from policies.verdict import Deny
 
 __all__ = ["TurnLimits", "TurnParts", "TurnRunner", "TurnWork"]
@@ -114,7 +114,11 @@ class TurnRunner:
         try:
             workspace = await parts.worktrees.open(conversation)
             await parts.worktrees.bring(workspace, turn)
-        except WorkspaceUnavailable:  # no agent starts there either, and the turn says so
+        except Exception as exc:
+            if isinstance(exc, StoreUnavailable) and not isinstance(exc, StoreDamaged):
+                raise
+            if not isinstance(exc, WorkspaceUnavailable):  # that was logged
+                _log.exception("workspace_not_opened", extra={"turn_id": turn.id})
             workspace = await parts.workspaces.open_empty(turn.user_id)
         return conversation, workspace
 

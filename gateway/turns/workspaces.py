@@ -44,6 +44,8 @@ class OpenWorkspace:
     """The user whose workspace it is; None: it is everybody's."""
     work_tree: Path | None = None
     """The folder, if it is a work tree of one conversation."""
+    is_missing: bool = False
+    """True if it cannot be opened, or stands for one that cannot: no agent starts in it."""
 
 
 MakeGate = Callable[[Path, Rules, WorkspaceSkills], ToolGate]
@@ -131,8 +133,9 @@ class OpenWorkspaces:
         self._open[owner] = await self._make(place, owner)
 
     async def open_empty(self, user_id: UserId) -> OpenWorkspace:
-        """Return an empty workspace in place of one that cannot be opened."""
-        return await self._make(self._workspaces.own, self.owner_of(user_id))
+        """Return a workspace in place of one that cannot be opened; it `is_missing`."""
+        made = await self._make(self._workspaces.own, self.owner_of(user_id))
+        return replace(made, is_missing=True)
 
     async def at(self, base: OpenWorkspace, folder: Path) -> OpenWorkspace:
         """Return a work tree of a workspace, under the same rules."""

@@ -16,7 +16,7 @@ from anyio import from_thread
 from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.sql.work_trees import WorkTreeStore
 from gateway.conversations.work_trees import KeptTree
-from gateway.errors import Busy, Conflict, NotFound, WorkspaceUnavailable
+from gateway.errors import Busy, Conflict, NotFound, StartError, WorkspaceUnavailable
 from gateway.files.uploads import bring_uploads_blocking
 from gateway.ids import ConversationId, UserId
 from gateway.turns.file_changes import TurnChanges, describe_blocking
@@ -118,14 +118,12 @@ class Worktrees:
     async def open(self, conversation: Conversation) -> OpenWorkspace:
         """Return where the agent of a conversation works; its work tree is made if it is missing.
 
-        If that fails, it is logged, and no agent starts there. Raise `WorkspaceUnavailable` if it
-        is not known.
+        If that fails, it is logged, and no agent starts there. Raise `WorkspaceUnavailable` if the
+        user's workspace cannot be opened, `StoreUnavailable` if it is not known whether the
+        conversation has a work tree.
         """
         base = await self._workspaces.open(conversation.user_id)
-        try:
-            return await self._open_tree(base, conversation)
-        except StoreUnavailable as exc:
-            raise WorkspaceUnavailable("Where this conversation works is not known now.") from exc
+        return await self._open_tree(base, conversation)
 
     async def _open_tree(self, base: OpenWorkspace, conversation: Conversation) -> OpenWorkspace:
         known = self._open.get(conversation.id)
@@ -145,8 +143,9 @@ class Worktrees:
         async with self._using(base) as trees:
             folder, is_made = await anyio.to_thread.run_sync(_make, trees, conversation.id)
         opened = await self._workspaces.at(base, folder)
-        if is_made:
-            self._open[conversation.id] = opened
+        if not is_made:  # the folder may be there, and is made anew the next time
+            return replace(opened, is_missing=True)
+        self._open[conversation.id] = opened
         return opened
 
     def _kept(self, conversation_id: ConversationId, user_id: UserId | None) -> KeptTree:
@@ -348,7 +347,7 @@ def _make(trees: ConversationTrees, conversation_id: ConversationId) -> tuple[Pa
     """Return the folder of a conversation's work tree, and whether it is there."""
     try:
         return trees.open_blocking(conversation_id), True
-    except (GitFailed, OSError):
+    except (GitFailed, OSError, StartError):
         _log.exception("work_tree_not_made")
         return trees.folder(conversation_id), False
 

@@ -1,0 +1,91 @@
+"""Where the agent of a turn starts, if its workspace cannot be opened or is not known."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio.to_thread import run_sync
+
+from gateway.conversations.sql.work_trees import WorkTreeStore
+from gateway.engine.protocol import ClientSpec, SessionOrigin
+from gateway.turns.workspaces import OpenWorkspaces
+from memory.errors import StoreDamaged, StoreUnavailable
+from tests.support.repositories import git, lay_repository
+from tests.support.scripted_engine import ScriptedClient, ScriptedEngine
+from tests.support.services import hold_calls, running_services
+
+
+class WatchedEngine(ScriptedEngine):
+    """Notes where its agents start."""
+
+    def __init__(self, workspace: Path) -> None:
+        super().__init__(workspace)
+        self.started_in: list[Path | None] = []
+
+    async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> ScriptedClient:
+        self.started_in.append(spec.work_tree)
+        return await super().connect(spec, origin)
+
+
+async def test_a_work_tree_that_is_not_known_yet_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the conversation may happen in the workspace itself meanwhile."""
+    monkeypatch.setattr("gateway.turns.runner._READ_AGAIN_S", 0.01)
+    await run_sync(lay_repository, tmp_path / "ws")
+    async with running_services(tmp_path, make_engine=WatchedEngine, worktrees="on") as services:
+        away = StoreUnavailable("The database cannot be read.")
+        held = hold_calls(monkeypatch, WorkTreeStore.has, failure=away, once=True)
+        held.let_go.set()
+        result = await services.ask("hello")
+        tree = tmp_path / "ws/.candor-worktrees" / result["conversation_id"]
+        assert held.came.is_set()
+        assert result["outcome"] == "answered"
+        assert isinstance(services.scripted, WatchedEngine)
+        assert services.scripted.started_in == [tree]
+
+
+@pytest.mark.parametrize("message", ["hello", "你好"])
+@pytest.mark.parametrize(
+    ("method", "fault"),
+    [
+        (WorkTreeStore.has, StoreDamaged("The database is damaged.")),
+        (OpenWorkspaces.at, RuntimeError("broken")),
+    ],
+)
+async def test_no_agent_starts_where_the_workspace_is_not_known_and_the_turn_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    message: str,
+    method: Callable[..., Any],
+    fault: Exception,
+) -> None:
+    await run_sync(lay_repository, tmp_path / "ws")
+    async with running_services(tmp_path, make_engine=WatchedEngine, worktrees="on") as services:
+        held = hold_calls(monkeypatch, method, failure=fault, once=True)
+        held.let_go.set()
+        result = await services.ask(message)
+        assert isinstance(services.scripted, WatchedEngine)
+        assert services.scripted.started_in == []
+        services.assert_nothing_is_left()
+    assert (result["outcome"], result["cause"]) == ("engine_failed", "unavailable")
+
+
+async def test_a_work_tree_that_cannot_be_filled_ends_the_turn(tmp_path: Path) -> None:
+    """The repository has a link in the place of the folder of notes."""
+    ws = tmp_path / "ws"
+
+    def lay() -> None:
+        lay_repository(ws)
+        (ws / "memory").symlink_to("notes")
+        git(ws, "add", "-A")
+        git(ws, "commit", "-q", "-m", "a link")
+
+    await run_sync(lay)
+    async with running_services(tmp_path, make_engine=WatchedEngine, worktrees="on") as services:
+        result = await services.ask("hello")
+        assert isinstance(services.scripted, WatchedEngine)
+        assert services.scripted.started_in == []
+        services.assert_nothing_is_left()
+    assert (result["outcome"], result["cause"]) == ("engine_failed", "unavailable")
