@@ -1,4 +1,5 @@
-"""Errors of memory, its stores and its backends. A store's call that raises one had no effect.
+"""Errors of memory, its stores and its backends. A store's call that raises one had no effect,
+unless it is `CommitUnknown`.
 
 The texts are for people and name no path, statement or value.
 """
@@ -12,6 +13,10 @@ class StoreUnavailable(Exception):
 
 class StoreDamaged(StoreUnavailable):
     """The store's file is damaged. Waiting does not help; it must be restored from a backup."""
+
+
+class CommitUnknown(StoreUnavailable):
+    """The connection was lost before the answer to a commit: it may be stored."""
 
 
 class StoreConflict(Exception):

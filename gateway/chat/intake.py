@@ -1,6 +1,6 @@
 """Take messages: store each one and put it into its conversation's lane, or withdraw it again."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,10 +29,13 @@ from gateway.turns.requests import RETRY_AFTER_S, Accepted, ChatRequest, WhenBus
 from gateway.turns.turn_recovery import Withdrawal, close_withdrawn
 from gateway.turns.turn_trace import TurnTrace
 from gateway.turns.typed_commands import starts_afresh
-from memory.errors import StoreConflict
+from memory.errors import CommitUnknown, StoreConflict, StoreUnavailable
 
 _ACCEPTING_S = 5.0
 """How long a shutdown waits for a message that is being stored."""
+_IN_DOUBT_S = 10.0
+"""How long a message waits whose storing may have succeeded, until the database can be read."""
+_LOOK_S = 0.1
 
 
 _NOT_TAKEN = (
@@ -226,19 +229,53 @@ class Intake:
 
     async def _store(self, turn: Turn, **more: Any) -> Turn:
         """Store a turn with `more`, as `TurnStore.accept` does, if the user's quota has room."""
-        quota, ownership = self._parts.quota, self._parts.ownership
+        ownership = self._parts.ownership
         try:
             with ownership.creating(turn.conversation_id):
-                stored = await self._parts.turns.accept(
-                    turn, quota=quota, node=ownership.node, **more
-                )
+                stored = await self._store_once(turn, more)
                 ownership.note(stored, is_first=turn.epoch == 0)
+        except CommitUnknown:  # nobody would run it if it is stored
+            ownership.doubt(turn.conversation_id)
+            raise
         except QuotaReached as exc:
             raise quota_used(exc.limit, exc.quota, turn.created_at) from exc
         except LeaseLost:
             ownership.lose(turn.conversation_id)
             raise
         return stored
+
+    async def _store_once(self, turn: Turn, more: Mapping[str, Any]) -> Turn:
+        """Store a turn, also where the database's answer to that is lost.
+
+        Raise `CommitUnknown` if it may be stored, and the database cannot be read for some time.
+        """
+        quota, node = self._parts.quota, self._parts.ownership.node
+        accept = partial(self._parts.turns.accept, turn, quota=quota, node=node, **more)
+        try:
+            return await accept()
+        except CommitUnknown as exc:
+            lost = exc
+        with anyio.move_on_after(_IN_DOUBT_S):
+            while True:
+                try:
+                    return await self._store_unless_stored(turn.id, accept)
+                except LeaseLost:
+                    raise
+                except StoreUnavailable:
+                    await anyio.sleep(_LOOK_S)
+        raise lost
+
+    async def _store_unless_stored(
+        self, turn_id: TurnId, accept: Callable[[], Awaitable[Turn]]
+    ) -> Turn:
+        turns = self._parts.turns
+        try:
+            return await turns.get(turn_id) or await accept()
+        except (StoreConflict, QuotaReached):  # it may have been stored just now
+            stored = await turns.get(turn_id)
+            if stored is None:
+                raise
+            return stored
 
     async def _start(
         self,

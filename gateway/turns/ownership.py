@@ -72,6 +72,8 @@ _BEATS_TO_COME_BACK: Final = 2
 """How many beats a server that was late leaves others that were without the database, too."""
 
 LONE: Final = Heart()
+_FIRST_EPOCH: Final = 1
+"""Of a conversation that is stored with its first turn."""
 
 
 def heart_among_others(ttl_s: float) -> Heart:
@@ -405,6 +407,14 @@ class Ownership:
         self._must_compare = True
         self._let_go |= self._epochs
         self._lose_all()
+
+    def doubt(self, conversation_id: ConversationId) -> None:
+        """Let a conversation go in which a turn may be stored that this server does not run; it is
+        taken again, and the turn recovered, when a beat is stored.
+        """
+        self._must_compare = True
+        self._let_go[conversation_id] = self._epochs.get(conversation_id, _FIRST_EPOCH)
+        self.lose(conversation_id)
 
     def _lose_all(self) -> None:
         for conversation_id in list(self._epochs):

@@ -130,7 +130,8 @@ class SqlDatabase(ABC):
         changes nothing else. Once begun, it is not cancelled. The effect is that of transactions
         one after another. One that is not synced survives the end of the process at once, but a cut
         of the power only when a synced one has followed. Raise `StoreUnavailable` if the database
-        cannot be written, `StoreConflict` if a constraint forbids it.
+        cannot be written, `StoreConflict` if a constraint forbids it, and `CommitUnknown` if all of
+        it may be written, which a file always knows.
         """
 
     @abstractmethod

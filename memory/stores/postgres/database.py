@@ -20,7 +20,7 @@ import anyio.to_thread
 import psycopg
 from psycopg import sql
 
-from memory.errors import StoreUnavailable
+from memory.errors import CommitUnknown, StoreUnavailable
 from memory.stores.database import Connection, Parameters, SqlDatabase
 from memory.stores.postgres.connections import (
     Driver,
@@ -46,6 +46,7 @@ _MAX_DOUBLINGS: Final = 6
 _NOT_ALONE: Final = (
     "The database cannot be written: it was out of reach, or another server has begun to use it."
 )
+_NO_ANSWER: Final = "The database cannot be written: its answer to the last change was lost."
 _CREATED: Final = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 _MAY_WRITE: Final = (
     "SELECT bool_and(has_table_privilege(name::regclass, verb)) FROM unnest(%s::text[]) AS name,"
@@ -88,7 +89,7 @@ class PostgresDatabase(SqlDatabase):
         All are synced: unlike a cut of the power, a crash of PostgreSQL leaves this process alive,
         with numbers and epochs in memory that the database would have lost.
 
-        `StoreUnavailable` where the connection is lost leaves open whether it was committed.
+        Raise `CommitUnknown` if the connection is lost before the answer to the commit.
         """
         self._require_open()
         if self._use_lock is not None and not self._use_lock.is_held:
@@ -157,7 +158,7 @@ class PostgresDatabase(SqlDatabase):
 
 
 def _commit_blocking(work: Callable[[Connection], T], connection: Driver) -> T:
-    """Run a transaction. Raise `StoreUnavailable` if it may have been committed or not."""
+    """Run a transaction. Raise `CommitUnknown` if it may have been committed or not."""
     is_committing = False
     try:
         with pipelined_blocking(connection) as statements:
@@ -167,10 +168,9 @@ def _commit_blocking(work: Callable[[Connection], T], connection: Driver) -> T:
                 statements.wait_blocking()
             is_committing = True
             connection.execute("COMMIT")
-    except psycopg.Error:
+    except psycopg.Error as exc:
         if is_committing and connection.closed:
-            with translating_errors("written"):
-                raise
+            raise CommitUnknown(_NO_ANSWER) from exc
         raise
     return result
 

@@ -12,7 +12,7 @@ import anyio.to_thread
 import psycopg
 import pytest
 
-from memory.errors import StoreConflict, StoreUnavailable
+from memory.errors import CommitUnknown, StoreConflict, StoreUnavailable
 from memory.stores.postgres.database import open_postgres
 from tests.support.child_programs import command, run_blocking, say
 from tests.support.postgres import (
@@ -166,7 +166,7 @@ async def test_a_commit_without_an_answer_is_not_tried_again(schema: str) -> Non
 
     async with open_schema(schema, STEPS) as database:
         await database.execute("INSERT INTO words VALUES ('a')")
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(CommitUnknown):
             await database.write(lost)
         assert await count_words(database) == 1
     assert len(runs) == 1
