@@ -99,7 +99,9 @@ class Threads:
         )
 
     async def turn_before(self, user_id: UserId, message: ClientMessage) -> Turn | None:
-        """Return the turn that answered the history; None if it is empty or not known."""
+        """Return the turn that answered the history, or the one before it if it was taken back;
+        None if the history is empty or not known.
+        """
         if not message.asked:
             return None
         found = await self._parts.client_turns.find(
@@ -108,8 +110,13 @@ class Threads:
         for known in found:
             turn = await self._parts.turns.get(known.turn_id)
             if turn is not None and (message.thread or await self._has_reply(turn, message.before)):
-                return turn
+                return turn if turn.state != "withdrawn" else await self._kept_before(turn)
         return None
+
+    async def _kept_before(self, turn: Turn) -> Turn | None:
+        where = turn.conversation_id
+        kept = await self._parts.turns.history(where, limit=1, before_seq=turn.seq)
+        return kept[0] if kept else None
 
     async def _has_reply(self, turn: Turn, before: Sequence[Said]) -> bool:
         """Return whether the last reply of a history is that of a turn, or a beginning of it: a
