@@ -32,7 +32,7 @@ from gateway.turns.approval_views import (
 from gateway.turns.questions import FOR_PERSONS, answers_to
 from gateway.turns.standing_rules import Allowed, StandingRules
 from memory.clock import Now
-from memory.errors import StoreUnavailable
+from memory.errors import CommitUnknown, StoreUnavailable
 from policies.permits import Effect, Permit, permits_for
 
 _log = logging.getLogger(__name__)
@@ -266,7 +266,8 @@ class ApprovalDesk:
         waiting.is_being_answered = True
         try:
             with anyio.CancelScope(shield=True):
-                taken = await self.store.answer(stored_answer(question.id, reply, given, at))
+                answer = stored_answer(question.id, reply, given, at)
+                taken = await self._store_answer(answer, user_id)
                 ended = waiting.ending()
                 if taken and ended is not None:  # its run ended meanwhile
                     if ended.by != "waiting":
@@ -291,6 +292,21 @@ class ApprovalDesk:
             rule = Allowed(id=question.id, permit=permit, shown=shown, at=at)
             self.rules.add(question.approval.conversation_id, rule)
         return question
+
+    async def _store_answer(self, answer: ApprovalAnswer, user_id: UserId) -> bool:
+        """Store an answer that a run waits for; return whether it counts. One that is stored does
+        so, if the database's answer to that was lost.
+        """
+        lost: CommitUnknown | None = None
+        try:
+            if await self.store.answer(answer):
+                return True
+        except CommitUnknown as exc:
+            lost = exc
+        known = await self.store.get(answer.approval_id, user_id)
+        if lost is not None and known is not None and known.state == "open":
+            raise lost
+        return known is not None and (known.state, *_said(known)) == ("answered", *_said(answer))
 
     def is_pending(self, approval_id: str) -> bool:
         """Return whether a run of this server waits for an answer."""
@@ -342,6 +358,10 @@ class ApprovalDesk:
             if waiting.question.approval.turn_id == turn_id and waiting.answer is None:
                 waiting.answer = Answer(decision="deny", by=by)
                 waiting.wake()
+
+
+def _said(answer: Approval | ApprovalAnswer) -> tuple[object, ...]:
+    return answer.decision, answer.message, answer.answers
 
 
 def answered_already() -> Conflict:

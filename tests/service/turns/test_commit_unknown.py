@@ -1,4 +1,4 @@
-"""Messages whose storing got no answer: they are stored, or not, and run once or not at all."""
+"""Messages and answers whose storing got no answer: they are stored, or not, and count once."""
 
 from pathlib import Path
 from typing import Any
@@ -6,12 +6,16 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.model import Turn
+from gateway.conversations.model import ApprovalAnswer, Decision, Turn
+from gateway.conversations.sql.approvals import ApprovalStore
 from gateway.conversations.sql.turns import TurnStore
+from gateway.errors import Conflict
 from memory.errors import CommitUnknown, StoreUnavailable
 from tests.support.services import HANG, kinds, running_services, script
 
 _ACCEPT, _GET = TurnStore.accept, TurnStore.get
+_ANSWER, _APPROVAL = ApprovalStore.answer, ApprovalStore.get
+WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
 
 
 def lose_answer(monkeypatch: pytest.MonkeyPatch, *, is_stored: bool) -> None:
@@ -96,3 +100,63 @@ async def test_a_message_that_may_be_stored_ends_when_the_database_is_back(
             assert turns[0].result["cause"] == "database_lost"
         else:
             assert again["cause"] == "database_lost"
+
+
+def lose_answer_to_answer(monkeypatch: pytest.MonkeyPatch, *, is_stored: bool) -> None:
+    """Lose the answer to the storing of the next answer of a person."""
+
+    async def answer(store: ApprovalStore, given: ApprovalAnswer) -> bool:
+        monkeypatch.setattr(ApprovalStore, "answer", _ANSWER)
+        if is_stored:
+            await _ANSWER(store, given)
+        raise CommitUnknown("The database's answer was lost.")
+
+    monkeypatch.setattr(ApprovalStore, "answer", answer)
+
+
+@pytest.mark.parametrize("message", ["", "不要动 a.txt", "not a.txt"])
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+@pytest.mark.parametrize("can_look", [True, False])
+async def test_a_persons_answer_that_is_stored_counts_for_the_run_that_waits(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    decision: Decision,
+    message: str,
+    *,
+    can_look: bool,
+) -> None:
+    """Otherwise the run waits for one that counts no more: each further one is too late."""
+
+    async def away(*_: object) -> None:  # noqa: RUF029  as `get`
+        raise StoreUnavailable("The database cannot be read.")
+
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await services.send(script(WRITE, {"text": "Done."}))
+        question = await services.question_of(accepted)
+        lose_answer_to_answer(monkeypatch, is_stored=True)
+        if not can_look:
+            monkeypatch.setattr(ApprovalStore, "get", away)
+            with pytest.raises(StoreUnavailable):
+                await services.answer(question, decision, message=message)
+            monkeypatch.setattr(ApprovalStore, "get", _APPROVAL)
+        await services.answer(question, decision, message=message)
+        with pytest.raises(Conflict):
+            await services.answer(question, decision, message=message)
+        result = await services.result_of(accepted)
+        assert (services.settings.workspace / "b.txt").exists() == (decision == "allow")
+    status = "ok" if decision == "allow" else "denied"
+    assert [tool["status"] for tool in result["tools"]] == [status]
+
+
+async def test_a_persons_answer_that_is_not_stored_can_be_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await services.send(script(WRITE, {"text": "Done."}))
+        question = await services.question_of(accepted)
+        lose_answer_to_answer(monkeypatch, is_stored=False)
+        with pytest.raises(CommitUnknown):
+            await services.answer(question, "allow")
+        await services.answer(question, "deny")
+        result = await services.result_of(accepted)
+    assert [tool["status"] for tool in result["tools"]] == ["denied"]
