@@ -269,7 +269,7 @@ class TurnChronicle:
             await self._recorder.record_intents(self._intents, self.guard)
         except LeaseLost:
             return False  # as in `conclude`
-        except (StoreUnavailable, IntentRefused):
+        except Exception:  # noqa: BLE001  memory never breaks a turn
             _log.exception("intents_not_recorded", extra={"turn_id": self._turn.id})
             self._memory.on_not_recorded()
             return False
@@ -298,7 +298,7 @@ class TurnChronicle:
             )
             self._recorder.decide(intent)
             line = self._recorder.runtime_line(intent) if is_logged else None
-        except IntentRefused:
+        except Exception:  # noqa: BLE001  memory never breaks a turn
             _log.exception("intent_not_made", extra={"turn_id": turn.id})
             return {}
         self._intents.append(intent)

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from memory.errors import StoreConflict
+from memory.intents.record import IntentRecorder
 from tests.support.builders import Memory, codes
-from tests.support.services import HANG, kinds, of_kind, running_services
+from tests.support.services import HANG, kinds, of_kind, running_services, script
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,39 @@ async def test_a_memory_that_is_slow_or_broken_never_breaks_a_turn(
         services.assert_nothing_is_left()
     assert (result["outcome"], result["memory"]["degraded"]) == ("answered", [code])
     assert (lines[1]["kind"], lines[1]["degraded"]) == ("context", [code])
+
+
+@pytest.mark.parametrize("fault", [StoreConflict("It contradicts."), RuntimeError("broken")])
+@pytest.mark.parametrize("message", ["hello", "你好"])
+async def test_what_happened_in_a_turn_cannot_be_recorded_and_the_turn_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception, message: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise fault
+
+    async with running_services(tmp_path) as services:
+        with monkeypatch.context() as patched:
+            patched.setattr(IntentRecorder, "recording", fail)
+            result, events, _ = await services.play(message)
+        services.assert_nothing_is_left()
+    assert (result["outcome"], codes(result["notices"])) == ("answered", ["memory_not_written"])
+    assert kinds(events)[-1] == "turn.completed"
+
+
+async def test_a_turn_that_nothing_can_be_noted_of_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    async with running_services(tmp_path) as services:
+        monkeypatch.setattr(IntentRecorder, "runtime_line", fail)
+        read = {"tool": "Read", "input": {"file_path": "a.txt"}}
+        accepted = await services.begin(script(read, {"text": "I begin"}, {"hang": True}))
+        result = await services.stop(accepted)
+        services.assert_nothing_is_left()
+    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+    assert [tool["status"] for tool in result["tools"]] == ["ok"]
 
 
 @pytest.mark.parametrize(("kind", "in_the_log"), [("message", True), ("response", False)])
