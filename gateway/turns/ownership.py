@@ -352,10 +352,17 @@ class Ownership:
         for conversation_id in list(self._epochs):
             if self.is_used(conversation_id):
                 self._used_s[conversation_id] = now_s
-            elif now_s - self._used_s.setdefault(conversation_id, now_s) >= self._heart.unused_s:
-                async with self._taking:
-                    self.forget(conversation_id)
-                    await self.release(conversation_id)
+                continue
+            used_s = self._used_s.setdefault(conversation_id, now_s)
+            if now_s - used_s >= self._heart.unused_s:
+                await self._let_go_unless_used(conversation_id, used_s)
+
+    async def _let_go_unless_used(self, conversation_id: ConversationId, used_s: float) -> None:
+        """Release a conversation, unless it is used again before what is being taken is."""
+        async with self._taking:
+            if self._used_s.get(conversation_id) == used_s:
+                self.forget(conversation_id)
+                await self.release(conversation_id)
 
     async def another(self, asked: Collection[str] = ()) -> Node | None:
         """Return a server that may take a message instead of this one, and instead of those of the

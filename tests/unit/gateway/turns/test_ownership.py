@@ -280,3 +280,23 @@ async def test_a_conversation_that_is_not_used_is_left_to_whichever_server_gets_
         assert not ownership.holds(A)
         assert not lost.is_set()
         assert await ownership.hold(A) == 2
+
+
+async def test_a_conversation_that_is_used_again_while_others_are_taken_is_kept(
+    tmp_path: Path,
+) -> None:
+    """Its turn would be another server's while it runs here."""
+    async with open_file(tmp_path) as database:
+        stores, leases = stores_on(database), LeaseStore(database)
+        await stores.conversations.create(conversation())
+        ownership = Ownership(leases, HERE, is_shared=True, heart=Heart(unused_s=0))
+        ownership.is_used = lambda _: False
+        await ownership.begin()
+        assert await ownership.hold(A) == 1
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks, ownership._taking:  # noqa: SLF001
+                tasks.start_soon(ownership._let_unused_go)  # noqa: SLF001
+                await anyio.wait_all_tasks_blocked()
+                assert await ownership.hold(A) == 1
+        assert ownership.holds(A)
+        assert await leases.holder(A) == HERE
