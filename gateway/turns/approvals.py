@@ -163,9 +163,10 @@ class ApprovalDesk:
             del self._open[question.id]
 
     async def _add(self, approval: Approval, epoch: int) -> None:
+        cancelled = anyio.get_cancelled_exc_class()
         try:
             await self.store.add(approval, epoch=epoch)
-        except anyio.get_cancelled_exc_class():  # it may be stored all the same, and nobody saw it
+        except (CommitUnknown, cancelled):  # it may be stored all the same, and nobody saw it
             await self.withdraw_approval(approval.id, epoch)
             raise
 

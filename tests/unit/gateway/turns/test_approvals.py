@@ -20,6 +20,7 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.context import TurnContext
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence
+from memory.errors import CommitUnknown
 from policies.calls import ToolCall
 from policies.permits import Effect, Reach
 from tests.support.builders import NOON, asked_about, called, tool_call
@@ -288,6 +289,21 @@ async def test_a_cancelled_question_is_withdrawn() -> None:
         await asked.announced.wait()
         tasks.cancel_scope.cancel()
     assert desk.pending(ANN) == []
+
+
+async def test_a_question_whose_storing_got_no_answer_is_withdrawn() -> None:
+    """Its call is denied; a question that is still listed would tell of one that waits."""
+
+    class Lost(Kept):
+        async def add(self, approval: Approval, **_: int) -> None:
+            await super().add(approval)
+            raise CommitUnknown("The database's answer was lost.")
+
+    store = Lost()
+    asked = Asked(a_desk(store=store))
+    with pytest.raises(CommitUnknown):
+        await asked.ask(tool_call())
+    assert (store.states(), asked.announced.is_set()) == (["withdrawn"], False)
 
 
 class Events:
