@@ -1,7 +1,7 @@
 """Take messages: store each one and put it into its conversation's lane, or withdraw it again."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -70,7 +70,7 @@ class Intake:
             Overloaded, QuotaUsed, ShuttingDown: nothing was stored, here or by another server.
         """
         try:
-            async with self.accepting:
+            async with self.accepting_in(request.conversation_id):
                 accepted, left = await self._accept(user_id, request)
         except StoreConflict:  # another server may have stored the same message meanwhile
             repeated = await self._repeated(user_id, request)
@@ -87,6 +87,17 @@ class Intake:
         if left is not None:
             await self.leave(left)
         return accepted
+
+    @asynccontextmanager
+    async def accepting_in(self, conversation_id: str | None) -> AsyncIterator[None]:
+        """Hold `accepting` while nothing occupies a conversation."""
+        while True:
+            async with self.accepting:
+                occupation = self._access.occupation(conversation_id)
+                if occupation is None:
+                    yield
+                    return
+            await occupation.wait()
 
     async def _accept(
         self, user_id: UserId, request: ChatRequest
@@ -155,7 +166,7 @@ class Intake:
             Conflict: the approval was answered meanwhile.
             Overloaded, QuotaUsed, ShuttingDown: nothing was stored.
         """
-        async with self.accepting:
+        async with self.accepting_in(approval.conversation_id):
             target = await self._access.find(approval.user_id, approval.conversation_id)
             self._refuse_when_full()
             answered = replace(

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import anyio
+
 from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import NO_QUOTA, Conversation, Quota, Turn
@@ -93,6 +95,7 @@ class ConversationAccess:
         self._ownership = parts.ownership
         self._on_opened = parts.on_opened
         self._deleting: set[ConversationId] = set()
+        self._occupied: dict[ConversationId, anyio.Event] = {}
 
     async def find_stored(self, user_id: UserId, conversation_id: str) -> Conversation:
         """Return the conversation as it is stored, whoever holds it.
@@ -136,3 +139,16 @@ class ConversationAccess:
             yield
         finally:
             self._deleting.discard(conversation_id)
+
+    @contextmanager
+    def occupied(self, conversation_id: ConversationId) -> Iterator[None]:
+        """Let messages to a conversation wait, so that no turn begins meanwhile."""
+        self._occupied[conversation_id] = anyio.Event()
+        try:
+            yield
+        finally:
+            self._occupied.pop(conversation_id).set()
+
+    def occupation(self, conversation_id: str | None) -> anyio.Event | None:
+        """Return what is set when a conversation is no longer occupied; None if it is not."""
+        return self._occupied.get(ConversationId(conversation_id or ""))

@@ -1,5 +1,7 @@
 """The work trees of a user's conversations: look, merge, throw away."""
 
+from contextlib import ExitStack
+
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.ids import UserId
@@ -34,11 +36,16 @@ class WorkTrees:
         return await self._parts.worktrees.merge(conversation, is_busy=is_busy)
 
     async def discard(self, user_id: UserId, conversation_id: str) -> None:
-        """Throw a work tree away; no message is taken meanwhile, so that no turn begins in it."""
+        """Throw a work tree away; messages to its conversation wait meanwhile, so that no turn
+        begins in it.
+        """
         conversation = await self._access.find(user_id, conversation_id)
-        async with self._intake.accepting:
-            await self._parts.ownership.hold(conversation.id)
-            is_busy = self._parts.lanes.is_busy(conversation.id)
+        with ExitStack() as meanwhile:
+            async with self._intake.accepting_in(conversation.id):
+                await self._parts.ownership.hold(conversation.id)
+                is_busy = self._parts.lanes.is_busy(conversation.id)
+                if not is_busy:
+                    meanwhile.enter_context(self._access.occupied(conversation.id))
             if not is_busy:
                 await self._parts.pool.drop(conversation.id)
             await self._parts.worktrees.discard(conversation, is_busy=is_busy)

@@ -1,19 +1,24 @@
-"""Where the agent of a turn starts, if its workspace cannot be opened or is not known."""
+"""Where the agent of a turn starts, and when it must not."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from anyio.to_thread import run_sync
 
 from gateway.conversations.sql.work_trees import WorkTreeStore
 from gateway.engine.protocol import ClientSpec, SessionOrigin
+from gateway.errors import Busy, NotFound
+from gateway.ids import LOCAL_USER
 from gateway.turns.workspaces import OpenWorkspaces
+from gateway.turns.worktrees import Worktrees
 from memory.errors import StoreDamaged, StoreUnavailable
 from tests.support.repositories import git, lay_repository
 from tests.support.scripted_engine import ScriptedClient, ScriptedEngine
-from tests.support.services import hold_calls, running_services
+from tests.support.services import hold_calls, running_services, script
 
 
 class WatchedEngine(ScriptedEngine):
@@ -89,3 +94,46 @@ async def test_a_work_tree_that_cannot_be_filled_ends_the_turn(tmp_path: Path) -
         assert services.scripted.started_in == []
         services.assert_nothing_is_left()
     assert (result["outcome"], result["cause"]) == ("engine_failed", "unavailable")
+
+
+async def test_only_messages_to_its_conversation_wait_while_a_work_tree_is_thrown_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git may have much to do there, and another merge to wait for."""
+    await run_sync(lay_repository, tmp_path / "ws")
+    async with running_services(tmp_path, worktrees="on") as services:
+        begun = await services.ask("hello")
+        where, accepted = begun["conversation_id"], []
+        held = hold_calls(monkeypatch, Worktrees.discard)
+
+        async def send() -> None:
+            accepted.append(await services.send(script({"text": "In a new tree."}), where))
+
+        async def discard() -> None:
+            with suppress(NotFound):  # of two at once the second finds nothing
+                await services.chat.work_trees.discard(LOCAL_USER, where)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(2):
+                    tasks.start_soon(discard)
+                await held.came.wait()
+                tasks.start_soon(send)
+                assert (await services.ask("hello"))["outcome"] == "answered"
+                await anyio.wait_all_tasks_blocked()
+                assert accepted == []
+                held.let_go.set()
+        assert (await services.result_of(accepted[0]))["reply"] == "In a new tree."
+
+
+async def test_a_work_tree_in_which_a_turn_runs_is_not_thrown_away_and_takes_messages(
+    tmp_path: Path,
+) -> None:
+    await run_sync(lay_repository, tmp_path / "ws")
+    async with running_services(tmp_path, worktrees="on") as services:
+        running = await services.begin()
+        with pytest.raises(Busy):
+            await services.chat.work_trees.discard(LOCAL_USER, running.conversation_id)
+        queued = await services.send("hello", running.conversation_id)
+        await services.stop(running)
+        assert (await services.result_of(queued))["outcome"] == "answered"
