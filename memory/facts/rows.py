@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from memory.clock import rfc3339
@@ -185,6 +186,32 @@ def take_fact_blocking(
     if text != profile:
         put_profile_blocking(connection, fact.scope.owner_id, text, now)
     return fact
+
+
+def earlier_tellings_blocking(connection: Connection, fact_id: str) -> list[str]:
+    """Return the ids of facts that this one superseded and that say the same, directly or not; each
+    comes after what it superseded.
+
+    They would come back with the same words. What was superseded at once with something else is not
+    among them: undoing that restores all of it.
+    """
+    fact = fact_blocking(connection, fact_id)
+    if fact is None:
+        return []
+    replaced = _superseded(connection, fact_id)
+    is_alone = all(old.form == fact.form for old in replaced)
+    same = [
+        old
+        for old in replaced
+        if old.form == fact.form and (is_alone or old.valid_until != _ended_by(fact, old))
+    ]
+    earlier = [[*earlier_tellings_blocking(connection, old.id), old.id] for old in same]
+    return list(chain.from_iterable(earlier))
+
+
+def _ended_by(fact: Fact, old: Fact) -> datetime:
+    """Return until when `old` held if it is `fact` that replaced it."""
+    return max(old.valid_from, fact.valid_from)
 
 
 def words_of_facts_blocking(connection: Connection, fact_ids: Sequence[str]) -> list[str]:

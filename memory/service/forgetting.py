@@ -14,7 +14,11 @@ from memory.cases.case_writes import delete_case_blocking
 from memory.cases.item import whole_item
 from memory.clock import Now
 from memory.episodes.store import delete_episode_blocking
-from memory.facts.rows import take_fact_blocking, words_of_facts_blocking
+from memory.facts.rows import (
+    earlier_tellings_blocking,
+    take_fact_blocking,
+    words_of_facts_blocking,
+)
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording, record_blocking, scrub_blocking
 from memory.intents.registry import MemoryIntent
@@ -65,7 +69,8 @@ class Forgetting:
     async def forget(self, item_id: str, scope: Scope) -> bool:
         """Forget an item that the scope covers; return whether there was one.
 
-        Facts in whose place a forgotten fact came hold again. Every backend that was or may have
+        Facts in whose place a forgotten fact came hold again, but for those that say the same: they
+        are forgotten with it. Every backend that was or may have
         been given it has to forget it, also those that are not in use at present; deliveries of it
         that still wait are withdrawn.
 
@@ -78,7 +83,8 @@ class Forgetting:
         if target.kind == "note":
             forget_note = self._forget_note
             return forget_note is not None and await forget_note(item_id, scope.owner_id)
-        return await self.forget_all([item_id], target.scope.owner_id)
+        earlier = await self._database.read(partial(earlier_tellings_blocking, fact_id=item_id))
+        return await self.forget_all([*earlier, item_id], target.scope.owner_id)
 
     async def forget_all(
         self,

@@ -76,3 +76,23 @@ async def test_what_was_told_again_holds_once(facts: Facts) -> None:
     await facts.forgetting.forget(newer.id, ANN)
     assert await facts.held() == ["Bus 12."]
     assert await facts.keeper.store.replaced_by(again.id) == [old.id]
+
+
+async def test_what_was_told_again_is_forgotten_with_its_first_telling(facts: Facts) -> None:
+    """Both say the same: what they had replaced comes back, and not the words that are forgotten."""
+    oldest = await facts.tell("公交是11路。", "the bus is line 11")
+    old = await facts.tell("Bus 12.", "the bus is line 12", oldest.id)
+    newer = await facts.tell("Bus 13.", "the bus is line 13", old.id)
+    again = await facts.keeper.write("bus 12", ANN)
+    await facts.forgetting.forget(newer.id, ANN)
+    assert await facts.forgetting.forget(again.id, ANN)
+    assert await facts.held() == ["公交是11路。"]
+    assert await facts.keeper.store.get(old.id, ANN) is None
+
+
+async def test_what_was_edited_back_to_what_it_replaced_is_forgotten_with_it(facts: Facts) -> None:
+    old = await facts.tell("Bus 12.", "the bus is line 12")
+    newer = await facts.tell("Bus 13.", "the bus is line 13", old.id)
+    await facts.keeper.edit(newer.id, ANN, text="Bus 12.")
+    assert await facts.forgetting.forget(newer.id, ANN)
+    assert await facts.held() == []
