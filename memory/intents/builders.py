@@ -22,6 +22,7 @@ from memory.intents.registry import (
 from memory.items.ids import derived_id
 
 _NAME_MARKS: Final = "_.:-/"
+_SAVED: Final = "memory.saved"
 
 ToolOutcome = Literal["ok", "blocked", "error", "interrupted"]
 ConversationChange = Literal["started", "reset", "forked"]
@@ -209,7 +210,7 @@ def intent_from_memory_saved(
     """
     return _intent(
         at,
-        "memory.saved",
+        _SAVED,
         f"{item_id}:{revision}",
         ids=[item_id],
         item_kind=item_kind,
@@ -218,6 +219,13 @@ def intent_from_memory_saved(
         supersedes=list(supersedes),
         evidence=evidence,
     )
+
+
+def id_of_memory_saved(
+    owner_id: str, conversation_id: str | None, turn_id: str | None, item_id: str, revision: int
+) -> str:
+    """Return the id of the intent about a revision of an item that was saved in a turn."""
+    return _id(owner_id, conversation_id, turn_id, _SAVED, f"{item_id}:{revision}")
 
 
 def intent_from_memory_forgotten(
@@ -270,7 +278,7 @@ def intent_from_breaker(at: Happening, *, change: BreakerChange, backend: str) -
 
 def _intent(at: Happening, key: str, unique: str = "", /, **payload: Any) -> MemoryIntent:
     return MemoryIntent(
-        id=derived_id("int", at.owner_id, at.conversation_id or "", at.turn_id or "", key, unique),
+        id=_id(at.owner_id, at.conversation_id, at.turn_id, key, unique),
         key=key,
         source_kind=form_of(key).source_kind,
         owner_id=at.owner_id,
@@ -280,6 +288,12 @@ def _intent(at: Happening, key: str, unique: str = "", /, **payload: Any) -> Mem
         conversation_id=at.conversation_id,
         turn_id=at.turn_id,
     )
+
+
+def _id(
+    owner_id: str, conversation_id: str | None, turn_id: str | None, key: str, unique: str
+) -> str:
+    return derived_id("int", owner_id, conversation_id or "", turn_id or "", key, unique)
 
 
 def _present() -> Happening:

@@ -16,6 +16,8 @@ from memory.outbox.store import (
     deliver_item_blocking,
     enqueue_again_blocking,
 )
+from memory.record.memory_use import memory_use_blocking
+from memory.record.outdated import outdated_blocking
 from memory.record.turn_item import Outdated, without_cut, without_outdated, without_reply
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.forgotten import (
@@ -34,12 +36,6 @@ _FORGOTTEN_FIRST: Final = f"{_FORGOTTEN} AND was_deleted = 0"
 """What was deleted with its conversation lives on in its copy; what a person forgot does not."""
 _COPIED: Final = (
     "INSERT INTO copied_turns (turn_id, copy_of) VALUES (?, ?) ON CONFLICT (turn_id) DO NOTHING"
-)
-_OUTDATED: Final = (
-    "SELECT earlier.body AS before, later.body AS after FROM facts"
-    " JOIN items AS earlier ON earlier.id = facts.fact_id"
-    " JOIN items AS later ON later.id = facts.superseded_by"
-    " WHERE facts.fact_id IN (SELECT value FROM json_each(:ids))"
 )
 _ALIKE: Final = (
     "WITH asked (id) AS (SELECT value FROM json_each(:ids)),"
@@ -74,8 +70,7 @@ class SqlRecordStore:
 
     async def outdated(self, item_ids: Sequence[str]) -> Outdated:
         """Return the facts among some items that were replaced, with what replaced them."""
-        rows = await self._database.rows(_OUTDATED, {"ids": json.dumps(list(item_ids))})
-        return [(_statement(row["before"]), _statement(row["after"])) for row in rows]
+        return await self._database.read(partial(outdated_blocking, item_ids=item_ids))
 
     async def put(
         self,
@@ -88,14 +83,16 @@ class SqlRecordStore:
         """Write items and remove those of some turns, all in one transaction.
 
         `copies` are turns that were copied, each with the one that was copied first. An item that a
-        person forgot is not written again, nor is a copy of it. Backends get what changed. Of the
-        deleted turns the ids are kept, like those of forgotten items; the chronicle keeps that they
-        happened, and no word.
+        person forgot is not written again, nor is a copy of it; a copy says no more than the one in
+        whose place it comes. No reply says what was forgotten or corrected since the item was made.
+        Backends get what changed. Of the deleted turns the ids are kept, like those of forgotten
+        items; the chronicle keeps that they happened, and no word.
         """
         now = self._now()
         mentions = await find_mentions(self._database, deleted)
 
         def work(connection: Connection) -> None:
+            recorded = {copy: _alike_blocking(connection, copies[copy]) for copy in copies}
             removed = [
                 turn_id for turn_id in without if remove_turn_blocking(connection, turn_id, now)
             ]
@@ -107,7 +104,10 @@ class SqlRecordStore:
                 request_vacuum_blocking(connection)
             note_forgotten_blocking(connection, deleted, now, was_deleted=True)
             for item in items:
-                self._put_blocking(connection, item, copies.get(item.id), now)
+                alike = recorded.get(item.id)
+                new = _current_blocking(connection, item)
+                new = new if alike is None else without_cut(new, alike)
+                self._put_blocking(connection, new, copies.get(item.id), now)
 
         await self._database.write(work)
 
@@ -132,9 +132,22 @@ class SqlRecordStore:
         deliver_item_blocking(connection, item, self._deliver_to, now)
 
 
-def _statement(body: str) -> str:
-    """Return the statement in the body of a fact's item, without the words that told it."""
-    return body.partition("\n")[0]
+def _current_blocking(connection: Connection, item: Item) -> Item:
+    """Return the item of a turn without what was forgotten or corrected since the turn was shown it
+    or found it.
+    """
+    use = memory_use_blocking(connection, item.id)
+    if use.is_forgotten:
+        return without_reply(item)
+    outdated = outdated_blocking(connection, use.item_ids, since=item.occurred_at)
+    return without_outdated(item, outdated) if outdated else item
+
+
+def _alike_blocking(connection: Connection, turn_id: str) -> Item | None:
+    """Return the item of a turn, or of a turn that was copied from it."""
+    rows = connection.execute(_ALIKE, {"ids": json.dumps([turn_id])}).fetchall()
+    items = (item_blocking(connection, row["id"]) for row in rows)
+    return next((item for item in items if item is not None), None)
 
 
 def remove_turn_blocking(connection: Connection, turn_id: str, now: datetime) -> bool:

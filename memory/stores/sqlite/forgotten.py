@@ -93,6 +93,11 @@ def _mentions(
     }
 
 
+def ids_in(payload: str) -> list[str]:
+    """Return the ids of items that stand in the payload of an intent."""
+    return _ID.findall(payload)
+
+
 def note_forgotten_blocking(
     connection: Connection, item_ids: Sequence[str], now: datetime, *, was_deleted: bool = False
 ) -> None:
@@ -121,7 +126,7 @@ def forgotten_at_blocking(
     under its id, such as a note, counts again from then on.
     """
     if key.startswith(("memory.", *_TOOLS)):
-        ids = _ID.findall(payload)
+        ids = ids_in(payload)
     elif key.startswith(_WORDS_OF_TURN) and turn_id is not None:
         ids = [turn_id]
     else:

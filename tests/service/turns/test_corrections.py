@@ -172,3 +172,38 @@ async def test_an_answer_is_compared_with_the_statements_of_a_correction_alone(
         await services.ask(saying(better, remember(corrected, better, replaces=[old])))
         outdated = await services.open_memory.record.store.outdated([old])
     assert outdated == [(LOCKER, corrected)]
+
+
+@pytest.mark.parametrize(
+    ("told", "corrected", "old"),
+    [
+        (LOCKER, "my locker is number 14 now", "Yours has the number 12."),
+        ("我的柜子是十二号", "我的柜子是十四号", "是十二号。"),
+    ],
+)
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.parametrize("is_found", [False, True])
+async def test_a_turn_that_is_recorded_after_a_correction_says_nothing_of_before(
+    tmp_path: Path, told: str, corrected: str, old: str, *, by_hand: bool, is_found: bool
+) -> None:
+    """Also one that found the fact itself, and one that left the record and came back."""
+    search = {"tool": "mcp__memory__memory_search", "input": {"query": told}}
+    asked = "Where do shoes go?" if is_found else told.replace("is", "is it")
+    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
+        (fact_id,) = saved_ids(await keep(services, told))
+        answer = {"text": f"{old} It is blue."}
+        services.scripted.answers[asked] = {"steps": [search, answer] if is_found else [answer]}
+        result = await services.ask(asked)
+        assert bool(result["memory"]["injected"]) is not is_found
+        facts = services.open_memory.facts
+        if by_hand:
+            await facts.edit(fact_id, MINE, text="it is in the cellar")
+            await facts.edit(fact_id, MINE, text=corrected)
+        else:
+            await keep(services, corrected, replaces=[fact_id])
+        for is_on in (True, False, True):
+            await services.change(result["conversation_id"], memory_enabled=is_on)
+            await services.ask("Well?")
+            turns = await services.open_memory.items.newest(MINE, kinds=["turn"], limit=50)
+            bodies = [turn.body for turn in turns if turn.id == result["turn_id"]]
+            assert bodies == [f"{asked}\n→ It is blue."] * is_on

@@ -260,6 +260,38 @@ async def test_what_is_forgotten_takes_its_turn_out_of_the_record_for_good(tmp_p
         assert not any("opens at six" in record.text for record in records)
 
 
+@pytest.mark.parametrize("is_copied", [False, True])
+async def test_an_answer_that_found_what_is_forgotten_does_not_come_back(
+    tmp_path: Path, *, is_copied: bool
+) -> None:
+    """When its conversation's memory is off and on again, or when a copy takes its place."""
+    search = {"tool": "mcp__memory__memory_search", "input": {"query": "locker"}}
+    steps = [search, {"text": "Number 4711, as you told me."}]
+    given = QUIET | {"learn": "explicit"}
+    async with running_services(tmp_path, **given) as services:
+        told = await tell(services, f"Please remember that {TOLD}")
+        services.scripted.answers["Where do shoes go?"] = {"steps": steps}
+        found = await services.ask("Where do shoes go?")
+        assert found["memory"]["injected"] == []
+        chat, turn_id = found["conversation_id"], found["turn_id"]
+        await until(services, {told["turn_id"], turn_id})
+        fork = await services.fork(chat, turn_id)
+        assert await services.open_memory.forget(
+            told["memory"]["saved"][0]["id"], Scope(owner_id=ME)
+        )
+        if is_copied:
+            await services.delete(chat)
+            (copy,) = await services.messages_of(fork)
+            turn_id = copy.id
+        else:
+            await services.change(chat, memory_enabled=False)
+            await until(services, set())
+            await services.change(chat, memory_enabled=True)
+        await until(services, {turn_id})
+        (item,) = await services.open_memory.items.get_many([turn_id], Scope(owner_id=ME))
+        assert REPLY not in item.body
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 async def test_what_is_forgotten_does_not_come_back_with_a_copy(
     tmp_path: Path, engine: Engine
