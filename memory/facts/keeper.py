@@ -6,6 +6,7 @@ profile.
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
@@ -25,7 +26,7 @@ from memory.facts.rows import (
     forgotten_on_request_blocking,
     put_profile_blocking,
 )
-from memory.facts.told import Earlier, Forgotten, Kept, NewFact, ToldTurn, texts_of
+from memory.facts.told import Earlier, Forgotten, Kept, NewFact, ToldTurn, texts_of, with_texts
 from memory.facts.writes import FactWrites
 from memory.intents.chronicle import Guard, Recording, unguarded
 from memory.intents.masking import Mask
@@ -162,21 +163,17 @@ class FactKeeper:
     ) -> Fact:
         """Keep what a person wrote; return the fact, or the one that is there.
 
-        `earlier` are statements to keep as superseded by it.
+        `earlier` are statements to keep as superseded by it; those of which nothing may be kept are
+        left out.
 
         Raises:
             FactRefused: it holds nothing that may be kept, or the profile has no room for it.
         """
         saved = await anyio.to_thread.run_sync(savable, text)
-        older = texts_of(earlier)
-        clean, *cleaned = await self._clean([saved, *older])
-        forms = dict(zip(older, cleaned, strict=True))
-        before = [
-            forms[entry]
-            if isinstance(entry, str)
-            else [[forms[text] for text in texts] for texts in entry]
-            for entry in earlier
-        ]
+        older = list(dict.fromkeys(texts_of(earlier)))
+        kept = await anyio.to_thread.run_sync(_savable_alone, older)
+        clean, *cleaned = await self._clean([saved, *kept.values()])
+        before = with_texts(earlier, dict(zip(kept, cleaned, strict=True)))
         fact = NewFact(text=clean, origin="person", lasting=lasting, earlier=before)
         return await self._write(fact, _source(scope, self._now()))
 
@@ -309,6 +306,15 @@ class FactKeeper:
         return await anyio.to_thread.run_sync(
             lambda: [flat(self._mask(text))[:MAX_FACT_CHARS] for text in texts]
         )
+
+
+def _savable_alone(texts: Sequence[str]) -> dict[str, str]:
+    """Return what may be kept of each text; a text of which nothing may be is left out."""
+    kept = {}
+    for text in texts:
+        with suppress(FactRefused):
+            kept[text] = savable(text)
+    return kept
 
 
 def _ids(item_ids: Sequence[str]) -> list[str]:

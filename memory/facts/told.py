@@ -1,6 +1,6 @@
 """What a turn told, before it is kept, and what became of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -31,6 +31,19 @@ def texts_of(earlier: Earlier) -> list[str]:
         for entry in earlier
         for text in ([entry] if isinstance(entry, str) else chain.from_iterable(entry))
     ]
+
+
+def with_texts(earlier: Earlier, texts: Mapping[str, str]) -> Earlier:
+    """Return the statements with other words; those that `texts` does not have are left out."""
+    kept: list[str | Sequence[Sequence[str]]] = []
+    for entry in earlier:
+        if not isinstance(entry, str):
+            told = [[texts[text] for text in before if text in texts] for before in entry]
+            if any(told):
+                kept.append([before for before in told if before])
+        elif entry in texts:
+            kept.append(texts[entry])
+    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,6 +114,21 @@ async def test_what_a_fact_superseded_together_is_kept_and_is_not_endless(tmp_pa
             assert_error(await client.post("/memory/facts", json=body), 422, "invalid_request")
 
 
+async def test_what_a_fact_superseded_passes_the_gate_like_the_fact_itself(tmp_path: Path) -> None:
+    failed = "mcp__ata__find failed: InputValidationError missing required parameter `topic`"
+    guessed = "ata 工具的调用格式是 {topic: string}，调用失败并报类型错误"
+    async with one_client(tmp_path) as client:
+        earlier = [
+            failed,
+            [[guessed], [guessed, f"值班是周五\n{guessed}", "值班是周六"]],
+            [[failed]],
+        ]
+        fact = await keep(client, f"值班是周日\n{failed}", earlier=earlier)
+        assert fact["body"] == "值班是周日"
+        listed = (await client.read("/memory/items?kind=fact"))["items"]
+        assert {item["title"] for item in listed} == {"值班是周日", "值班是周六", "值班是周五"}
+
+
 async def test_a_fact_is_not_changed_to_what_another_one_says(tmp_path: Path) -> None:
     async with one_client(tmp_path) as client:
         known = await keep(client, "the tram is line 4")
