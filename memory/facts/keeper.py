@@ -302,9 +302,12 @@ class FactKeeper:
         return fact
 
     async def _clean(self, texts: Sequence[str]) -> list[str]:
-        """Mask and shorten statements, in a worker thread because that takes time."""
+        """Mask and shorten statements, in a worker thread because that takes time.
+
+        As one line they are masked again: a secret may stand on the line after its name.
+        """
         return await anyio.to_thread.run_sync(
-            lambda: [flat(self._mask(text))[:MAX_FACT_CHARS] for text in texts]
+            lambda: [self._mask(flat(self._mask(text)))[:MAX_FACT_CHARS] for text in texts]
         )
 
 

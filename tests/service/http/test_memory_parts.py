@@ -129,6 +129,18 @@ async def test_what_a_fact_superseded_passes_the_gate_like_the_fact_itself(tmp_p
         assert {item["title"] for item in listed} == {"值班是周日", "值班是周六", "值班是周五"}
 
 
+async def test_a_secret_on_the_line_after_its_name_is_kept_in_no_fact(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        text = "the cellar's password is\nhunter2pass9X\nand it is cold"
+        fact = await keep(client, text, earlier=["保险箱密码：\nhunter2pass8X"])
+        path = f"/memory/items/{fact['id']}"
+        changed = await client.patch(path, json={"text": f"{text} there"})
+        (old_id,) = (await client.read(path))["replaces"]
+        old = await client.read(f"/memory/items/{old_id}")
+        assert fact["body"].endswith("[masked] and it is cold")
+        assert "hunter2pass" not in f"{fact} {changed.json()} {old}"
+
+
 async def test_a_fact_is_not_changed_to_what_another_one_says(tmp_path: Path) -> None:
     async with one_client(tmp_path) as client:
         known = await keep(client, "the tram is line 4")
