@@ -141,7 +141,7 @@ class TurnChronicle:
         build = partial(
             intent_from_tool_result,
             tool_name=use.name,
-            status="blocked" if not use.has_begun else _OUTCOMES.get(use.status, "interrupted"),
+            status="not_begun" if not use.has_begun else _OUTCOMES.get(use.status, "interrupted"),
             index=use.index,
             tool_use_id=use.tool_use_id,
             args=use.input,

@@ -78,9 +78,10 @@ async def read_turn(chronicle: SqlChronicle, turn_id: str) -> Turn | None:
 
 def _call(record: IntentRecord) -> ToolCall:
     payload = record.payload
+    status = _STATUSES.get(str(payload.get("status")), "failed")
     return ToolCall(
         name=str(payload.get("tool_name", "")),
-        status=_STATUSES.get(str(payload.get("status")), "failed"),
+        status="interrupted" if payload.get("has_begun") is False else status,
         input=payload.get("args") or {},
         output=str(payload.get("result", "")),
     )

@@ -24,7 +24,8 @@ from memory.items.ids import derived_id
 _NAME_MARKS: Final = "_.:-/"
 _SAVED: Final = "memory.saved"
 
-ToolOutcome = Literal["ok", "blocked", "error", "interrupted"]
+ToolOutcome = Literal["ok", "blocked", "error", "interrupted", "not_begun"]
+"""`blocked`: denied; `not_begun`: the turn was stopped before the call was allowed."""
 ConversationChange = Literal["started", "reset", "forked"]
 DeliveryOutcome = Literal["delivered", "failed", "dead"]
 BreakerChange = Literal["opened", "half_opened", "closed"]
@@ -128,16 +129,19 @@ def intent_from_tool_result(
     at = at or _present()
     tool_use_id = tool_use_id or f"at {at.occurred_at.isoformat()}"
     name = _tool_name(tool_name)
+    begun = {"has_begun": False} if status == "not_begun" else {}
+    outcome = "blocked" if begun else status
     return _intent(
         at,
-        f"tool.{name}.{status}",
+        f"tool.{name}.{outcome}",
         f"{index}:{tool_use_id}",
         tool_name=name,
-        status=status,
+        status=outcome,
         tool_use_id=tool_use_id,
         args=dict(args),
         result=result,
         duration_ms=duration_ms,
+        **begun,
         **{f"{EXTENSION}{name}": label for name, label in labels.items()},
     )
 

@@ -14,6 +14,7 @@ from gateway.ids import UserId
 from gateway.turns import run_driver
 from gateway.turns.approval_answer import Reply
 from gateway.turns.requests import Accepted
+from tests.service.turns.test_memory import intents_of
 from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import RunningServices, kinds, of_kind, running_services, script
 
@@ -137,6 +138,8 @@ async def test_a_stop_while_a_person_is_asked_withdraws_the_question_and_lets_no
             await services.answer(question, "allow")
         assert not (services.settings.workspace / "b.txt").exists()
         services.assert_nothing_is_left()
+        (told,) = await intents_of(services, key="tool.")
+    assert (told.key, "was kept from running" in told.text) == ("tool.Write.blocked", True)
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     error = "the run ended before it was allowed, so it did not run"
     assert [(tool["status"], tool["error"]) for tool in result["tools"]] == [("interrupted", error)]

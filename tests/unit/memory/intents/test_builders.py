@@ -87,7 +87,13 @@ def test_whatever_a_model_calls_has_a_key() -> None:
         assert validate_intent_contract(intent).key == "tool.{tool_name}.blocked"
 
 
-STATUSES = {"ok": "ok", "error": "failed", "blocked": "denied", "interrupted": "interrupted"}
+STATUSES = {
+    "ok": "ok",
+    "error": "failed",
+    "blocked": "denied",
+    "interrupted": "interrupted",
+    "not_begun": "interrupted",
+}
 
 
 async def test_a_turn_is_put_together_out_of_its_intents(database: Database) -> None:
