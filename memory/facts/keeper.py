@@ -19,7 +19,7 @@ from memory.facts.evidence import Prove
 from memory.facts.fact import Fact, Origin
 from memory.facts.gate import MAX_FACT_CHARS, FactRefused, quotable, replaced_already, savable
 from memory.facts.openings import asks_to_forget, asks_to_remember, says_more_than_secrets
-from memory.facts.profile import Profile
+from memory.facts.profile import MAX_PROFILE_CHARS, Profile
 from memory.facts.rows import (
     SqlFactStore,
     fact_blocking,
@@ -223,9 +223,18 @@ class FactKeeper:
         return await self._database.write(work)
 
     async def put_profile(self, owner_id: str, text: str) -> Profile:
-        """Replace a person's profile; secrets are masked."""
+        """Replace a person's profile; secrets are masked.
+
+        Raises:
+            FactRefused: it is too long.
+        """
         masked, now = await anyio.to_thread.run_sync(self._mask, text), self._now()
         clean = masked.strip()
+        if len(clean) > MAX_PROFILE_CHARS:
+            raise FactRefused(
+                f"The profile has {len(clean):,} characters with its secrets masked, and at most"
+                f" {MAX_PROFILE_CHARS:,} are kept. Shorten it."
+            )
         await self._database.write(
             lambda writer: put_profile_blocking(writer, owner_id, clean, now)
         )

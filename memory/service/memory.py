@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final
+from typing import Final, Literal
 
 from memory.cases.book import CaseBook
 from memory.cases.case import ExportedCase
@@ -113,10 +113,12 @@ class Memory:
         """
         entries = list(read_entries(lines, owner_id))
         counts: Counter[str] = Counter(left_out=entries.count(None))
-        profiles = [entry for entry in entries if isinstance(entry, ToldProfile)]
-        with_profile = {entry.owner_id for entry in profiles if await self._restore_profile(entry)}
-        counts["stored"] += len(with_profile)
-        counts["there"] += len(profiles) - len(with_profile)
+        with_profile = set()
+        for profile in [entry for entry in entries if isinstance(entry, ToldProfile)]:
+            status = await self._restore_profile(profile)
+            counts[status] += 1
+            if status == "stored":
+                with_profile.add(profile.owner_id)
         for _, run in groupby(enumerate(entries), lambda one: (type(one[1]), one[0] // _BATCH)):
             some = [entry for _, entry in run]
             drafts = [entry for entry in some if isinstance(entry, EpisodeDraft)]
@@ -126,12 +128,15 @@ class Memory:
             await self._restore_others(some, counts, with_profile)
         return counts
 
-    async def _restore_profile(self, entry: ToldProfile) -> bool:
-        """Restore a profile, unless the person has one; return whether it was restored."""
+    async def _restore_profile(self, entry: ToldProfile) -> Literal["stored", "there", "refused"]:
+        """Restore a profile, unless the person has one or it is too long."""
         if not entry.text or await self.facts.store.profile_text(entry.owner_id):
-            return False
-        await self.facts.put_profile(entry.owner_id, entry.text)
-        return True
+            return "there"
+        try:
+            await self.facts.put_profile(entry.owner_id, entry.text)
+        except FactRefused:
+            return "refused"
+        return "stored"
 
     async def _restore_others(
         self, entries: Iterable[Entry | None], counts: Counter[str], with_profile: set[str]

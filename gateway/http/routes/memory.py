@@ -231,7 +231,8 @@ async def show_profile(context: Context) -> Response:
 async def replace_profile(context: Context) -> Response:
     """Replace the caller's profile."""
     body = await context.body(ProfileBody)
-    profile = await context.memory.facts.put_profile(context.user_id, body.text)
+    with _refusing_facts():
+        profile = await context.memory.facts.put_profile(context.user_id, body.text)
     return JsonResponse(fields_of(profile, PROFILE))
 
 

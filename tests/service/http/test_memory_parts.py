@@ -452,3 +452,14 @@ async def test_an_imported_fact_passes_the_gate_as_a_written_one_does(tmp_path: 
         assert "hunterEvidence99x" not in repr(bike)
         assert bike["evidence"].endswith("is new, and my bike is blue")
         assert (ops["body"], ops["evidence"]) == (OWNER, None)
+
+
+async def test_a_profile_that_is_too_long_is_not_imported(tmp_path: Path) -> None:
+    line: Json = {"format": "candor-profile-1", "owner_id": "x", "updated_at": None, "scope": {}}
+    async with one_client(tmp_path) as client:
+        for text, status in (("茶" * 2_001, "refused"), ("茶" * 2_000, "stored")):
+            lines = [json.dumps(line | {"text": text})]
+            counts = (await client.post("/memory/import", json={"lines": lines})).json()
+            assert counts[status] == 1
+            profile = (await client.read("/memory/profile"))["text"]
+            assert profile == (text if status == "stored" else "")
