@@ -25,7 +25,7 @@ from memory.errors import StoreUnavailable
 from memory.facts.fact import to_item
 from memory.facts.keeper import FactKeeper
 from memory.facts.openings import asks_to_forget, asks_to_remember
-from memory.facts.told import ToldTurn
+from memory.facts.told import ToldTurn, Verbatim
 from memory.facts.tools import FORGET, REMEMBER, FactTools
 from memory.intents.builders import (
     Happening,
@@ -66,6 +66,12 @@ MemoryState = Literal["on", "off", "missing"]
 """Of a turn: recalled and recorded; switched off for the conversation; or memory could not be
 opened.
 """
+_KEPT: Final[Mapping[Verbatim, str]] = {
+    "whole": "kept_verbatim",
+    "without_secrets": "kept_without_secrets",
+    "in_part": "kept_in_part",
+}
+"""The sentence about a message that is kept itself."""
 _CUT_OFF: Final = frozenset({"interrupted", "stopped", "engine_failed"})
 
 
@@ -214,7 +220,8 @@ class TurnChronicle:
         """
         keeper, turn = self._memory.facts, self._turn
         if self._recorder is None or keeper is None:  # a model may say that it did
-            return {}, self._notices(nothing_forgotten=asks_to_forget(turn.message))
+            asked = "nothing_forgotten" if asks_to_forget(turn.message) else None
+            return {}, self._notices(nothing_forgotten=asked)
         calls = list(uses)
         noted = any(use.status == "ok" and _is_note(use) for use in calls)
         kept_some = any(use.name == _REMEMBER_CALL and use.status == "ok" for use in calls)
@@ -234,15 +241,17 @@ class TurnChronicle:
             _log.exception("facts_not_kept", extra={"turn_id": turn.id})
             return {}, ()
         notices = self._notices(
-            kept_verbatim=kept.kept_verbatim, nothing_forgotten=kept.nothing_forgotten
+            kept_verbatim=_KEPT[kept.kept_verbatim] if kept.kept_verbatim else None,
+            nothing_forgotten="nothing_forgotten" if kept.nothing_forgotten else None,
         )
         items = map(to_item, kept.saved)
         saved = [{"id": item.id, "kind": item.kind, "title": item.title} for item in items]
         return {"saved": saved, "forgotten": [asdict(item) for item in kept.forgotten]}, notices
 
-    def _notices(self, **codes: bool) -> Sequence[Notice]:
+    def _notices(self, **sentences: str | None) -> Sequence[Notice]:
+        """Return the notices with these codes that have a sentence."""
         language = language_of(self._turn.message)
-        return [Notice(code, say(language, code)) for code, holds in codes.items() if holds]
+        return [Notice(code, say(language, key)) for code, key in sentences.items() if key]
 
     def may_conclude(self, uses: Iterable[ToolUse]) -> bool:
         """Return whether the turn may have kept or forgotten something, or was asked to."""

@@ -26,7 +26,16 @@ from memory.facts.rows import (
     forgotten_on_request_blocking,
     put_profile_blocking,
 )
-from memory.facts.told import Earlier, Forgotten, Kept, NewFact, ToldTurn, texts_of, with_texts
+from memory.facts.told import (
+    Earlier,
+    Forgotten,
+    Kept,
+    NewFact,
+    ToldTurn,
+    Verbatim,
+    texts_of,
+    with_texts,
+)
 from memory.facts.writes import FactWrites
 from memory.intents.chronicle import Guard, Recording, unguarded
 from memory.intents.masking import Mask
@@ -144,17 +153,17 @@ class FactKeeper:
         """
         saved: Sequence[Fact] = await self.store.saved_in(turn.turn_id)
         forgotten = await self.store.forgotten_on_request(turn.turn_id)
-        is_verbatim = False
+        verbatim: Verbatim | None = None
         was_refused = turn.turn_id in self._had_secrets
         if asks_to_remember(turn.message) and not (remembered or was_refused):
-            message = await self._message(turn)
-            is_verbatim = not saved or [fact.text for fact in saved] == message
-            if is_verbatim:
+            message, extent = await self._message(turn)
+            if not saved or [fact.text for fact in saved] == message:
                 saved = [await self._keep_message(text, turn) for text in message]
+                verbatim = extent if saved else None
         return Kept(
             saved=saved,
             forgotten=forgotten,
-            kept_verbatim=is_verbatim and bool(saved),
+            kept_verbatim=verbatim,
             nothing_forgotten=asks_to_forget(turn.message) and not (forgot or forgotten),
         )
 
@@ -240,13 +249,21 @@ class FactKeeper:
         )
         return Profile(text=clean, updated_at=now)
 
-    async def _message(self, turn: ToldTurn) -> list[str]:
-        """Return a turn's message without what is never kept; nothing if nothing is left."""
+    async def _message(self, turn: ToldTurn) -> tuple[list[str], Verbatim]:
+        """Return a turn's message without what is never kept, and how much that is; no text if
+        nothing is left.
+        """
         try:
             text = await anyio.to_thread.run_sync(savable, turn.message)
         except FactRefused:
-            return []
-        return [clean for clean in await self._clean([text]) if says_more_than_secrets(clean)]
+            return [], "in_part"
+        (clean,) = await self._clean([text])
+        is_cut = len(flat(text)) > len(clean) == MAX_FACT_CHARS
+        if is_cut or _letters(text) != _letters(turn.message):
+            extent: Verbatim = "in_part"
+        else:
+            extent = "whole" if clean == flat(text) else "without_secrets"
+        return [clean] if says_more_than_secrets(clean) else [], extent
 
     async def _keep_message(self, text: str, turn: ToldTurn) -> Fact:
         source = replace(
@@ -327,6 +344,10 @@ def _savable_alone(texts: Sequence[str]) -> dict[str, str]:
         with suppress(FactRefused):
             kept[text] = savable(text)
     return kept
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def _ids(item_ids: Sequence[str]) -> list[str]:

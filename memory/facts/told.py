@@ -17,6 +17,10 @@ afterwards.
 """
 
 
+Verbatim = Literal["whole", "without_secrets", "in_part"]
+"""How much of a message is kept; `in_part`: without what is never kept, perhaps without secrets."""
+
+
 Earlier = Sequence[str | Sequence[Sequence[str]]]
 """Statements that a fact had superseded, oldest first, each superseded by the next one and the last
 by the fact. Those that were superseded together are one entry: a list with such a sequence of texts
@@ -97,7 +101,7 @@ class Kept:
     """Those that hold at its end."""
     forgotten: Sequence[Forgotten] = ()
     """Without the turns in which the facts were told, which are removed from the record."""
-    kept_verbatim: bool = False
-    """The message asked to remember, no tool was called, and the message itself was kept."""
+    kept_verbatim: Verbatim | None = None
+    """The message asked to remember, no tool was called, and so much of the message was kept."""
     nothing_forgotten: bool = False
     """The message asked to forget, and nothing was forgotten."""

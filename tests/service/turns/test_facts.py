@@ -345,16 +345,20 @@ async def test_a_request_to_remember_nothing_but_a_secret_keeps_nothing(
         assert (result["notices"], await held(services)) == ([], [])
 
 
-async def test_the_notice_about_a_message_that_is_kept_tells_that_secrets_are_not(
-    tmp_path: Path,
-) -> None:
+async def test_the_notice_about_a_message_that_is_kept_tells_what_is_not(tmp_path: Path) -> None:
+    call = "mcp__ata__find failed: InputValidationError missing required parameter `topic`"
     async with running_services(tmp_path) as services:
         for message, words in (
-            ("Remember the cellar's key is known-secret-4711", "without secrets"),
+            ("Remember the cellar's key is known-secret-4711", "word for word but without secrets"),
             ("记住地下室的密码是known-secret-4711", "密码除外"),
+            ("Remember the cellar's key is in the hall", "is remembered, word for word."),
+            ("记住地下室的钥匙在大厅", "原样记住了你的这条消息。"),
+            (f"Remember the code known-secret-4711 for ata.\n{call}", "a part of your message"),
+            (f"记住值班负责人是平台组。\n{call}", "这条消息的一部分"),
+            (f"Remember that {'I like tea. ' * 200}", "a part of your message"),
         ):
             (notice,) = (await services.ask(message))["notices"]
-            assert (notice["code"], words in notice["message"]) == ("kept_verbatim", True)
+            assert (notice["code"], words in notice["message"]) == ("kept_verbatim", True), notice
 
 
 async def test_a_request_that_the_agent_was_refused_because_of_a_secret_is_not_kept(
