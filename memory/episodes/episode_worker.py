@@ -112,6 +112,7 @@ class EpisodeWorker:
         turn = await self._read_turn(turn_id)
         if turn is not None and self._learn is not None and not turn.was_shown_forgotten:
             await self._learn(turn)
+            turn = await self._read_turn(turn_id)  # without its message if that asked to forget
         draft = None if turn is None else await anyio.to_thread.run_sync(draft_of, turn)
         if turn is None or draft is None:
             await self._mark(turn_id)

@@ -139,7 +139,9 @@ class FactKeeper:
             order |= dict.fromkeys([*(old.id for old in older), item.id, *episodes])
             earlier = [] if fact is None else await self.store.earlier(fact.id)
             told[item.id] = _forgotten(item, fact, earlier)
-        note = partial(forgotten_on_request_blocking, turn=turn, told=list(told.values()))
+        note = partial(
+            forgotten_on_request_blocking, turn=turn, told=list(told.values()), now=self._now()
+        )
         await self._forget_all(list(order), turn.scope.owner_id, note)
         self._on_written([])
         return list(told.values())

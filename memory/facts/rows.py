@@ -12,8 +12,10 @@ from memory.clock import rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
 from memory.facts.told import Earlier, Forgotten, ToldTurn
+from memory.intents.chronicle import scrub_blocking
 from memory.items.scope import Scope
 from memory.outbox.store import deliver_item_blocking
+from memory.record.store import forget_copies_blocking, words_of_turns_blocking
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.forgotten import note_forgotten_blocking
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
@@ -223,19 +225,35 @@ def words_of_facts_blocking(connection: Connection, fact_ids: Sequence[str]) -> 
 
 
 def forgotten_on_request_blocking(
-    connection: Connection, *, turn: ToldTurn, told: Sequence[Forgotten]
+    connection: Connection, *, turn: ToldTurn, told: Sequence[Forgotten], now: datetime
 ) -> None:
-    """Add to what was forgotten in a turn, and keep the turn out of the record: it names what is
-    forgotten.
+    """Add to what was forgotten in a turn until it ends, and keep the turn out of the record: it
+    names what is forgotten. Of a turn that has ended the words are forgotten, too.
+
+    What an agent elsewhere forgot is of no turn whose result will tell it.
     """
     turn.guard(connection)
+    note_forgotten_blocking(connection, [turn.turn_id], turn.occurred_at)
+    if _has_ended(connection, turn.turn_id):
+        words = words_of_turns_blocking(connection, [turn.turn_id])
+        scrub_blocking(connection, words, now, owner_id=turn.scope.owner_id)
+        forget_copies_blocking(connection, [turn.turn_id], now)
+    elif turn.conversation_id is not None:
+        _add_forgotten(connection, turn.turn_id, told)
+
+
+def _has_ended(connection: Connection, turn_id: str) -> bool:
+    ended = "SELECT 1 FROM ended_turns WHERE turn_id = ?"
+    return connection.execute(ended, (turn_id,)).fetchone() is not None
+
+
+def _add_forgotten(connection: Connection, turn_id: str, told: Sequence[Forgotten]) -> None:
     sql = "SELECT told FROM forgotten_on_request WHERE turn_id = ?"
-    row = connection.execute(sql, (turn.turn_id,)).fetchone()
+    row = connection.execute(sql, (turn_id,)).fetchone()
     before = [] if row is None else json.loads(row["told"])
     after = json.dumps([*before, *(asdict(fact) for fact in told)])
-    values = {"turn_id": turn.turn_id, "told": after}
+    values = {"turn_id": turn_id, "told": after}
     upsert_blocking(connection, "forgotten_on_request", values, "turn_id")
-    note_forgotten_blocking(connection, [turn.turn_id], turn.occurred_at)
 
 
 def profile_blocking(connection: Connection, owner_id: str) -> str:

@@ -11,7 +11,7 @@ from memory.facts.fact import Fact
 from memory.facts.told import NewFact, ToldTurn
 from memory.stores.database import SqlDatabase
 from tests.conformance.suites.item_values import ANN, AT
-from tests.support.episodes import open_memory_in
+from tests.support.episodes import dump, open_memory_in
 from tests.support.fact_keepers import forgetting_on, keeper_on
 from tests.support.postgres import empty_schema_blocking
 
@@ -20,6 +20,7 @@ class Facts:
     """Facts of a person on an engine."""
 
     def __init__(self, database: SqlDatabase) -> None:
+        self.database = database
         self.forgetting = forgetting_on(database)
         self.keeper = keeper_on(database)
 
@@ -76,6 +77,16 @@ async def test_what_was_told_again_holds_once(facts: Facts) -> None:
     await facts.forgetting.forget(newer.id, ANN)
     assert await facts.held() == ["Bus 12."]
     assert await facts.keeper.store.replaced_by(again.id) == [old.id]
+
+
+async def test_what_an_agent_elsewhere_forgot_leaves_no_word(facts: Facts) -> None:
+    bus = await facts.keeper.write("Bus 12.", ANN)
+    call = ToldTurn(
+        message="forget my bus", scope=ANN, conversation_id=None, turn_id="req_1", occurred_at=AT
+    )
+    prove = partial(said_in, messages=[Message("req_1", "forget my bus")])
+    assert await facts.keeper.forget([bus.id], "forget my bus", call, prove)
+    assert "bus" not in (await dump(facts.database)).casefold()
 
 
 async def test_what_was_told_again_is_forgotten_with_its_first_telling(facts: Facts) -> None:

@@ -10,10 +10,14 @@ import pytest
 
 from memory.facts.learner import MAX_CALLS, MAX_QUESTIONS_AN_HOUR, FactLearner
 from memory.items.scope import Scope
+from memory.record.store import SqlRecordStore
+from memory.record.turn_item import RecordedTurn, item_of
 from memory.remote.small_model import ModelUnavailable
 from memory.stores.sqlite.database import Database
-from tests.support.episodes import make_turn
+from policies.secrets import mask_secrets
+from tests.support.episodes import dump, make_turn, recorder_on
 from tests.support.fact_keepers import keeper_on
+from tests.support.intents import completed, received
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SECRET = "sk-ant-api03-" + "k7Qz" * 22 + "AA"
@@ -72,6 +76,40 @@ async def test_what_the_person_said_is_kept_replaced_and_forgotten(database: Dat
     assert old.id in prompt
     (kept,) = await learned.keeper.store.holding("ann")
     assert (kept.origin, kept.evidence) == ("model", MOVED)
+
+
+@pytest.mark.parametrize(
+    ("message", "evidence"),
+    [
+        ("Forget that the queue is Kafka, please.", "Forget that the queue"),
+        ("忘掉队列用的是 Kafka 这件事", "忘掉队列"),
+    ],
+)
+async def test_a_turn_that_asked_to_forget_leaves_no_word(
+    database: Database, message: str, evidence: str
+) -> None:
+    """It is recorded already when the model reads it."""
+    learned = Learned(database, {})
+    gone = await learned.keeper.write("The queue is Kafka", Scope(owner_id="ann"))
+    await recorder_on(database).record_intents([received(message), completed()])
+    turn = RecordedTurn(
+        turn_id="trn_1",
+        conversation_id="cnv_1",
+        owner_id="ann",
+        position=1,
+        occurred_at=AT,
+        message=message,
+    )
+    item = item_of(turn, (), mask_secrets, AT)
+    assert item is not None
+    record = SqlRecordStore(database, lambda: AT, deliver_to=[])
+    await record.put([item], without=[], deleted=[], copies={})
+    learned.answer = {"forget": [{"ids": [gone.id], "evidence": evidence}]}
+    await learned.learner.learn(make_turn(message=message))
+    assert learned.results == ["answered", "kept"]
+    assert "kafka" not in (await dump(database)).casefold()
+    await record.put([item], without=[], deleted=[], copies={})
+    assert "kafka" not in (await dump(database)).casefold(), "nor is it recorded again"
 
 
 async def test_at_most_some_calls_are_taken(database: Database) -> None:
