@@ -168,6 +168,17 @@ def intents_of_turn_blocking(connection: Connection, turn_id: str) -> Sequence[s
     return [row["id"] for row in rows]
 
 
+def intents_of_owner_blocking(
+    connection: Connection, intent_ids: Sequence[str], owner_id: str
+) -> list[str]:
+    """Return those of some intents that are the owner's: what was imported may name others."""
+    rows = connection.execute(
+        "SELECT id FROM intents WHERE owner_id = ? AND id IN (SELECT value FROM json_each(?))",
+        (owner_id, json.dumps(list(intent_ids))),
+    )
+    return [row["id"] for row in rows]
+
+
 def words_of_turns_blocking(connection: Connection, turn_ids: Sequence[str]) -> list[str]:
     """Return the intents with the messages and answers of turns, and with their calls of memory."""
     rows = connection.execute(

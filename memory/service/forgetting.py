@@ -31,6 +31,7 @@ from memory.record.store import (
     cut_replies_blocking,
     forget_copies_blocking,
     forget_turns_blocking,
+    intents_of_owner_blocking,
     intents_of_turn_blocking,
     words_of_turns_blocking,
 )
@@ -133,6 +134,7 @@ class Forgetting:
         backends = {*self._backends, *backends_of_blocking(connection, target.id)}
         owner_id = target.scope.owner_id
         sources = [*(delete_episode_blocking(connection, target.id) or ()), *fact_intents]
+        sources = intents_of_owner_blocking(connection, sources, owner_id)
         if target.kind == "turn":
             sources += intents_of_turn_blocking(connection, target.id)
             forget_copies_blocking(connection, [target.id], now)

@@ -14,6 +14,7 @@ from memory.episodes.episode_worker import EpisodeWorker, ReadTurn
 from memory.episodes.store import SqlEpisodeStore
 from memory.episodes.turn import Turn, read_turn
 from memory.episodes.writer import MemoryWriter
+from memory.facts.fact import Fact
 from memory.facts.rows import SqlFactStore
 from memory.intents.builders import (
     Happening,
@@ -29,6 +30,7 @@ from memory.stores.sqlite import forgotten as forgotten_module
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from tests.support.episodes import AT, dump, opened_on, recorder_on, turn_intents
+from tests.support.fact_keepers import keeper_on
 from tests.support.recall import make_item
 
 LATER = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -295,11 +297,15 @@ async def test_what_is_recorded_while_it_is_forgotten_is_found(
     assert WORD not in await dump(database)
 
 
+@pytest.mark.parametrize("kind", ["episode", "fact"])
 async def test_naming_somebody_elses_intents_as_sources_does_not_forget_them(
-    database: Database,
+    database: Database, kind: str
 ) -> None:
+    """As what was imported from another person's export does."""
     intents = turn_intents("trn_1", command="ls")
     await recorder_on(database).record_intents(intents)
+    told = make_item("trn_1", "please run ls\n→ Two files.", kind="turn", turn_id="trn_1")
+    await database.write(lambda writer: put_item_blocking(writer, told))
     draft = EpisodeDraft(
         episode_type="howto",
         title="mine",
@@ -307,8 +313,21 @@ async def test_naming_somebody_elses_intents_as_sources_does_not_forget_them(
         sections=Sections(recipe="Turn the key to the left, then push the door."),
         source_refs=tuple(one.id for one in intents),
     )
-    written = await writer_on(database).write(draft)
-    assert written.episode_id is not None
-    assert await forgetting_on(database).forget(written.episode_id, BOB)
+    if kind == "episode":
+        item_id = (await writer_on(database).write(draft)).episode_id or ""
+    else:
+        source = Fact(
+            id="fac_1",
+            text="Likes short lists.",
+            scope=BOB,
+            origin="person",
+            valid_from=AT,
+            updated_at=AT,
+            turn_id="trn_1",
+        )
+        assert await keeper_on(database).restore(source)
+        item_id = source.id
+    assert await forgetting_on(database).forget(item_id, BOB)
+    assert await SqlItemStore(database).get("trn_1", ANN) == told
     page = await SqlChronicle(database).page("ann", limit=9)
     assert [one.forgotten for one in page.records] == [False] * len(intents)
