@@ -45,6 +45,12 @@ _ALIKE: Final = (
     " SELECT turn_id FROM copied_turns WHERE copy_of IN (SELECT id FROM firsts)"
 )
 """Turns with those that were copied from them, or that they were copied from."""
+_OF_OTHERS: Final = (
+    "WITH asked (turn_id) AS (SELECT value FROM json_each(:ids))"
+    " SELECT turn_id FROM asked WHERE EXISTS (SELECT 1 FROM intents"
+    " WHERE intents.turn_id = asked.turn_id AND owner_id != :owner)"
+    " OR EXISTS (SELECT 1 FROM items WHERE items.id = asked.turn_id AND owner_id != :owner)"
+)
 
 
 class SqlRecordStore:
@@ -177,6 +183,16 @@ def intents_of_owner_blocking(
         (owner_id, json.dumps(list(intent_ids))),
     )
     return [row["id"] for row in rows]
+
+
+def without_turns_of_others_blocking(
+    connection: Connection, turn_ids: Sequence[str], owner_id: str
+) -> list[str]:
+    """Return some turns without those of which there is something of another owner."""
+    values = {"ids": json.dumps(list(turn_ids)), "owner": owner_id}
+    rows = connection.execute(_OF_OTHERS, values)
+    others = {row["turn_id"] for row in rows}
+    return [turn_id for turn_id in turn_ids if turn_id not in others]
 
 
 def words_of_turns_blocking(connection: Connection, turn_ids: Sequence[str]) -> list[str]:

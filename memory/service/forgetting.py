@@ -33,6 +33,7 @@ from memory.record.store import (
     forget_turns_blocking,
     intents_of_owner_blocking,
     intents_of_turn_blocking,
+    without_turns_of_others_blocking,
     words_of_turns_blocking,
 )
 from memory.stores.database import Connection, SqlDatabase
@@ -155,13 +156,15 @@ class Forgetting:
     def _forget_fact_blocking(
         self, connection: Connection, fact_id: str, now: datetime
     ) -> Sequence[str]:
-        """Delete a fact and its line in the profile; return the intents of the messages that told
-        it or had it kept, and of their answers.
+        """Delete a fact and its line in the profile, and forget the turns that told it or had it
+        kept, one that still runs as well; return the intents of their messages and answers.
 
         What it had replaced holds again.
         """
         fact = take_fact_blocking(connection, fact_id, self._backends, now)
         if fact is None:
             return ()
-        turn_ids = [turn_id for turn_id in (fact.turn_id, fact.saved_turn_id) if turn_id]
+        told = [turn_id for turn_id in (fact.turn_id, fact.saved_turn_id) if turn_id]
+        turn_ids = without_turns_of_others_blocking(connection, told, fact.scope.owner_id)
+        forget_copies_blocking(connection, turn_ids, now)
         return words_of_turns_blocking(connection, turn_ids)

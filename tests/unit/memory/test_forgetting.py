@@ -14,8 +14,10 @@ from memory.episodes.episode_worker import EpisodeWorker, ReadTurn
 from memory.episodes.store import SqlEpisodeStore
 from memory.episodes.turn import Turn, read_turn
 from memory.episodes.writer import MemoryWriter
+from memory.facts.evidence import Message, said_in
 from memory.facts.fact import Fact
 from memory.facts.rows import SqlFactStore
+from memory.facts.told import NewFact, ToldTurn
 from memory.intents.builders import (
     Happening,
     intent_from_llm_response,
@@ -24,6 +26,7 @@ from memory.intents.builders import (
 from memory.intents.chronicle import SqlChronicle
 from memory.intents.registry import MemoryIntent
 from memory.items.scope import WORKSPACE_OWNER, Scope
+from memory.record.store import SqlRecordStore
 from memory.service.forgetting import Forgetting
 from memory.service.transfer import export_lines, read_entries
 from memory.stores.sqlite import forgotten as forgotten_module
@@ -279,6 +282,23 @@ async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_show
     assert WORD not in await dump(database)
     await recorder_on(database).record_intent(shown())
     assert WORD not in await dump(database), "also when it is recorded again"
+
+
+async def test_a_turn_that_told_it_and_ends_afterwards_leaves_no_word(database: Database) -> None:
+    """As an undo does while the turn that kept it still runs."""
+    message = f"Remember that the {WORD} tank is in room 4711."
+    told = ToldTurn(
+        message=message, scope=ANN, conversation_id="cnv_1", turn_id="trn_2", occurred_at=AT
+    )
+    prove = partial(said_in, messages=[Message("trn_2", message)])
+    new = NewFact(text=f"The {WORD} tank is in room 4711.", origin="request", evidence=message)
+    fact = await keeper_on(database).remember(new, told, prove)
+    assert await forgetting_on(database).forget(fact.id, ANN)
+    await recorder_on(database).record_intents(turn_intents("trn_2", command="ls", message=message))
+    item = make_item("trn_2", message, kind="turn", turn_id="trn_2")
+    record = SqlRecordStore(database, lambda: LATER, deliver_to=[])
+    await record.put([item], without=[], deleted=[], copies={})
+    assert WORD not in await dump(database)
 
 
 async def test_what_is_recorded_while_it_is_forgotten_is_found(
