@@ -13,7 +13,8 @@ from typing import Literal
 from gateway.engine.events import ModelRetrying, RunFinished
 from gateway.relay.reports import ServiceReport, meant_wait
 from gateway.turns.evidence import SERVICE_FAILURES, Evidence, Notice, StopReason, ToolUse
-from gateway.turns.sentences import Language, say
+from gateway.turns.sentences import Language, describe_memory_refusal, say
+from memory.recall.tools import SERVER
 
 Sentence = tuple[str, dict[str, object]]
 """A key of `sentences` and values for its placeholders."""
@@ -30,6 +31,7 @@ _BY_STATUS |= {429: "api_429", 503: "api_overloaded", 529: "api_overloaded"}
 _SERVER_ERRORS = range(500, 600)
 _LONG_WAIT_S = 10.0
 """Longer than the agent program waits by itself."""
+_OF_MEMORY = f"mcp__{SERVER}__"
 _NETWORK_CODE = re.compile(r"\((E[A-Z]+|[A-Z]+(?:_[A-Z]+)+)\)")
 _CONNECTION_CUT = frozenset({"", "ECONNRESET", "ECONNABORTED", "EPIPE"})
 
@@ -263,7 +265,10 @@ def describe_tools(uses: list[ToolUse], language: Language) -> str:
 
 def describe_tool(use: ToolUse, language: Language) -> str:
     """Describe the result of one call."""
-    error = _short(use.error) or say(language, "no_reason")
+    told = use.error or ""
+    if use.name.startswith(_OF_MEMORY):
+        told = describe_memory_refusal(told, language)
+    error = _short(told) or say(language, "no_reason")
     name = _shown_name(use.name)
     summary = f"{name}: {use.summary}" if use.summary else name
     kind = use.status or "unknown" if use.has_begun or use.error is None else "not_begun"

@@ -54,6 +54,8 @@ PROMPTS: Final[dict[Language, dict[str, str]]] = _CATALOGUE["prompts"]
 """What the agent is sent when its run stopped short."""
 ENDED_BY: Final[dict[str, str]] = _CATALOGUE["ended_by"]
 """What ended a turn, for the model and the chronicle, by cause or stop reason."""
+MEMORY_REFUSALS: Final[dict[str, str]] = _CATALOGUE["memory_refusals"]["zh"]
+"""Why a call of memory was refused, by words of the English sentence, in Chinese."""
 DENIALS: Final[dict[str, str]] = _CATALOGUE["denials"]["zh"]
 """Why a call was denied, by rule, in Chinese."""
 
@@ -68,6 +70,14 @@ def describe_end(stop_reason: str, cause: str | None) -> str:
     return (
         what if stop_reason == "user_interrupt" else f"{what} {ENDED_BY['not_the_person']}".strip()
     )
+
+
+def describe_memory_refusal(error: str, language: Language) -> str:
+    """Return why a call of memory was refused, for the person; in English it is what the model
+    gets.
+    """
+    known = MEMORY_REFUSALS if language == "zh" else {}
+    return next((told for words, told in known.items() if words in error), error)
 
 
 def say(language: Language, key: str, **values: object) -> str:
