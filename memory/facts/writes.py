@@ -137,7 +137,7 @@ class FactWrites:
         last.
         """
         held = holding_blocking(connection, fact.scope.owner_id)
-        if any(old.scope == fact.scope and old.form == fact.form for old in held):
+        if any(says_same(old, fact) for old in held):
             return False
         if fact_blocking(connection, fact.id) is not None:
             fact = replace(fact, id=opaque_id("fac"))
@@ -148,6 +148,8 @@ class FactWrites:
                 fact = replace(fact, lasting=False)
             else:
                 put_profile_blocking(connection, fact.scope.owner_id, changed, now)
+        if fact.lasting:
+            fact = replace(fact, scope=_everywhere(fact.scope))
         put_fact_blocking(connection, fact, self.deliver_to, now)
         # its conversation may be of another server
         self._record(connection, replace(fact, conversation_id=None, turn_id=None))

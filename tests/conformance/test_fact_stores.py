@@ -1,6 +1,7 @@
 """Facts are kept, replaced, forgotten and brought back in the same way on both engines."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -77,6 +78,26 @@ async def test_what_was_told_again_holds_once(facts: Facts) -> None:
     await facts.forgetting.forget(newer.id, ANN)
     assert await facts.held() == ["Bus 12."]
     assert await facts.keeper.store.replaced_by(again.id) == [old.id]
+
+
+async def test_a_fact_is_restored_by_the_rules_by_which_it_is_kept(facts: Facts) -> None:
+    """Once if it is held in all projects, and of no project if it lasts."""
+    await facts.keeper.write("Bus 12.", ANN)
+    gym = replace(ANN, project_id="gym")
+    exported = Fact(
+        id="fac_1", text="bus 12", scope=gym, origin="person", valid_from=AT, updated_at=AT
+    )
+    assert not await facts.keeper.restore(exported)
+    lasting = replace(exported, id="fac_2", text="回答要简短", lasting=True)
+    assert await facts.keeper.restore(lasting)
+    restored = await facts.keeper.store.get("fac_2", ANN)
+    assert restored is not None
+    assert (restored.scope, restored.lasting) == (ANN, True)
+    await facts.keeper.put_profile(ANN.owner_id, "x" * 2_000)
+    assert await facts.keeper.restore(replace(lasting, id="fac_3", text="Prefers tea."))
+    restored = await facts.keeper.store.get("fac_3", ANN)
+    assert restored is not None
+    assert (restored.scope, restored.lasting) == (gym, False)
 
 
 async def test_what_an_agent_elsewhere_forgot_leaves_no_word(facts: Facts) -> None:
