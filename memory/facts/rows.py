@@ -11,7 +11,7 @@ from typing import Final
 from memory.clock import rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
-from memory.facts.told import Earlier, Forgotten, ToldTurn
+from memory.facts.told import Earlier, Forgotten, ToldTurn, texts_of
 from memory.intents.chronicle import scrub_blocking
 from memory.items.scope import Scope
 from memory.outbox.store import deliver_item_blocking
@@ -36,6 +36,13 @@ _SELECT: Final = (
     " FROM facts JOIN items ON items.id = fact_id"
 )
 
+_OLDER: Final = (
+    "WITH RECURSIVE older (old_id, steps) AS"  # noqa: S608  names of our own
+    " (SELECT fact_id, 1 FROM facts WHERE superseded_by = ?"
+    " UNION ALL SELECT fact_id, steps + 1 FROM facts JOIN older ON superseded_by = old_id)"
+    f" {_SELECT} JOIN older ON fact_id = old_id ORDER BY steps DESC, items.seq"
+)
+
 
 class SqlFactStore:
     """Reads facts and profiles of the memory's database."""
@@ -54,19 +61,14 @@ class SqlFactStore:
 
     async def older(self, fact_id: str) -> list[Fact]:
         """Return all facts that this one superseded, directly or not, oldest first."""
-        replaced = await self._replaced(fact_id)
-        before = [fact for old in replaced for fact in await self.older(old.id)]
-        return [*before, *replaced]
+        return await self._database.values(fact_of, _OLDER, (fact_id,))
 
     async def earlier(self, fact_id: str) -> Earlier:
         """Return the statements that a fact superseded, directly or not."""
-        replaced = await self._replaced(fact_id)
-        if len(replaced) == 1:
-            return [*await self.earlier(replaced[0].id), replaced[0].text]
-        chains = [
-            [*(older.text for older in await self.older(old.id)), old.text] for old in replaced
-        ]
-        return [chains] if chains else []
+        replaced: dict[str | None, list[Fact]] = {}
+        for old in await self.older(fact_id):
+            replaced.setdefault(old.superseded_by, []).append(old)
+        return _earlier_of(fact_id, replaced)
 
     async def evidence_of(self, fact_ids: Sequence[str]) -> list[str]:
         """Return the words by which facts, and what they superseded, were told."""
@@ -77,10 +79,6 @@ class SqlFactStore:
         )
         rows = await self._database.rows(sql, (json.dumps([*fact_ids, *older]),))
         return [row["evidence"] for row in rows]
-
-    async def _replaced(self, fact_id: str) -> list[Fact]:
-        sql = f"{_SELECT} WHERE superseded_by = ? ORDER BY items.seq"
-        return await self._database.values(fact_of, sql, (fact_id,))
 
     async def replaced_by(self, fact_id: str) -> list[str]:
         """Return the ids of the facts in whose place this one came, oldest first."""
@@ -127,6 +125,18 @@ class SqlFactStore:
         sql = f"SELECT * FROM profiles WHERE text != ''{owned} ORDER BY owner_id"  # noqa: S608
         rows = await self._database.rows(sql, owner_ids)
         return {row["owner_id"]: read_value(Profile, row) for row in rows}
+
+
+def _earlier_of(fact_id: str, replaced: Mapping[str | None, Sequence[Fact]]) -> Earlier:
+    """Return the statements that a fact superseded; `replaced` has facts by what came in their
+    place.
+    """
+    texts: list[str] = []
+    while len(olds := replaced.get(fact_id, ())) == 1:
+        texts.append(olds[0].text)
+        fact_id = olds[0].id
+    chains = [[*texts_of(_earlier_of(old.id, replaced)), old.text] for old in olds]
+    return [*([chains] if chains else []), *reversed(texts)]
 
 
 def holding_blocking(connection: Connection, owner_id: str) -> list[Fact]:

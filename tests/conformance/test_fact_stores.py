@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memory.clock import rfc3339
 from memory.facts.evidence import Message, said_in
 from memory.facts.fact import Fact
 from memory.facts.told import NewFact, ToldTurn
@@ -69,6 +70,26 @@ async def test_what_a_fact_superseded_is_told_as_it_was_and_comes_back(facts: Fa
     assert await facts.held() == ["Both in the hall."]
     await facts.forgetting.forget(again.id, ANN)
     assert await facts.held() == ["Desk downstairs.", "Locker 12."]
+
+
+async def test_a_fact_that_was_corrected_very_often_can_be_forgotten(facts: Facts) -> None:
+    """As by a schedule that keeps a number each day."""
+    days, at = range(1_100), rfc3339(AT)
+    await facts.database.execute_many(
+        "INSERT INTO items (id, kind, owner_id, labels, title, summary, body, source, tags,"
+        " occurred_at, updated_at, revision, valid_until)"
+        " VALUES (?, 'fact', 'ann', '{}', '', '', ?, '', '[]', ?, ?, 1, ?)",
+        [(f"fac_{day}", f"Count {day}.", at, at, at) for day in days],
+    )
+    await facts.database.execute_many(
+        "INSERT INTO facts (fact_id, owner_id, form, origin, lasting, superseded_by)"
+        " VALUES (?, 'ann', '', 'correction', 0, ?)",
+        [(f"fac_{day}", f"fac_{day + 1}") for day in days],
+    )
+    told = [f"Count {day}." for day in days]
+    last = f"fac_{len(days)}"
+    assert [old.text for old in await facts.keeper.store.older(last)] == told
+    assert await facts.keeper.store.earlier(last) == told
 
 
 async def test_what_was_told_again_holds_once(facts: Facts) -> None:
