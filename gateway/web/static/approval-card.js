@@ -16,7 +16,7 @@ import { startTicking, stopTicking } from "/static/ticker.js";
 import { fieldList } from "/static/tool-block.js";
 import { callBlocks } from "/static/tool-cards.js";
 import { toolBrief, toolWords } from "/static/tool-words.js";
-import { isAsking } from "/static/turn.js";
+import { isAsking, isUntold } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
 
 const MAX_MESSAGE_CHARS = 2000;
@@ -39,7 +39,6 @@ export class ApprovalCard {
   #asked = el("div", { class: "approval-asked" });
   #answered = el("div", { class: "approval-answered" });
   #buttons = {};
-  #reach;
   #message;
   #refusal;
   #parts = {};
@@ -81,9 +80,11 @@ export class ApprovalCard {
       ...this.#part("why", [isWaiting, reason, isUnlisted, why, touches], () => [isWaiting && el("p", { class: "approval-why" }, showHidden(reason)), ...unlistedWords(approval)]),
       ...questions ? this.#part("answers", questions, () => this.#questions(questions)) : [
         ...this.#part("call", [input, hidden, isTruncated, inputChars], () => el("div", { class: "approval-call" }, this.#call(approval), this.#leftOut(approval))),
-        ...this.#part("answers", [isWaiting, permits.map((permit) => [permit.reach, permitWords(permit)])], () => this.#answers(permits, isWaiting))],
+        ...this.#part("answers", [], () => this.#answers()),
+        ...this.#part("rule", permits.map((permit) => [permit.reach, permitWords(permit)]), () => this.#rule(permits))],
       this.#problem]);
-    // The call waits for a new turn now, and somebody was at one of its answers.
+    if (this.#buttons.a) setText(this.#buttons.a.firstChild, isWaiting ? t("approval_run_again") : this.#words("allow"));
+    // What may be allowed from now on has changed, and somebody was at it.
     if (focused?.isConnected === false) this.#asked.querySelector(`[data-testid="${focused.dataset.testid}"]`)?.focus({ preventScroll: true });
     this.#name(title, approval);
   }
@@ -113,33 +114,35 @@ export class ApprovalCard {
       approval.input ? callBlocks({ ...approval, isAsked: true }) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))].flat().filter(Boolean);
   }
 
-  #answers(permits, isWaiting) {
+  #answers() {
     const isOfPlan = this.#kind === "plan";
     const refusal = isOfPlan ? { decision: "deny", message: t("plan_keep") } : { decision: "deny" };
     this.#message = el("input", { type: "text", maxlength: MAX_MESSAGE_CHARS, "aria-label": this.#words("word"), placeholder: this.#words("word_placeholder"), "data-testid": "approval-message" });
     this.#buttons = {
-      a: this.#button(isWaiting ? t("approval_run_again") : this.#words("allow"), "button primary", "approval-allow", "A", () => this.#answer({ decision: "allow" })),
+      a: this.#button(this.#words("allow"), "button primary", "approval-allow", "A", () => this.#answer({ decision: "allow" })),
       d: this.#button(this.#words("deny"), isOfPlan ? "button" : "button quiet-danger", "approval-deny", "D", () => this.#answer(refusal)),
       w: this.#button(this.#words("word"), "button", "approval-word", "W", () => this.#askWhy()),
-      c: this.#button(el("span", {}), "button", "approval-allow-conversation", "C", () => this.#answer({ decision: "allow", remember: "conversation", reach: this.#reach.value })),
     };
-    const { a, d, w, c } = this.#buttons;
-    this.#reach = el("select", { "aria-label": t("approval_reach"), "data-testid": "approval-reach" },
-      permits.map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
-    // The button says what it allows: nobody has to read a list beside it for that.
-    const tellRule = () => setText(c.firstChild, t("approval_rule", { rule: this.#reach.selectedOptions[0]?.textContent ?? "" }));
-    this.#reach.addEventListener("change", tellRule);
-    tellRule();
+    const { a, d, w } = this.#buttons;
     this.#refusal = el("form", { class: "approval-row", hidden: true }, this.#message, el("button", { class: isOfPlan ? "button" : "button danger", type: "submit", "data-testid": "approval-deny-word" }, this.#words("deny")));
     this.#refusal.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#answer({ decision: "deny", message: this.#message.value.trim() });
     });
-    return [
-      el("div", { class: "approval-actions" }, a, d, w),
-      this.#refusal,
-      this.#reach.options.length > 0 && el("div", { class: "approval-row approval-rule" }, el("span", {}, t("approval_from_now_on")), this.#reach, c),
-    ].filter(Boolean);
+    return [el("div", { class: "approval-actions" }, a, d, w), this.#refusal];
+  }
+
+  /** What may be allowed from now on. */
+  #rule(permits) {
+    const reach = el("select", { "aria-label": t("approval_reach"), "data-testid": "approval-reach" },
+      permits.map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
+    const allow = this.#button(el("span", {}), "button", "approval-allow-conversation", "C", () => this.#answer({ decision: "allow", remember: "conversation", reach: reach.value }));
+    this.#buttons.c = allow;
+    // The button says what it allows: nobody has to read a list beside it for that.
+    const tellRule = () => setText(allow.firstChild, t("approval_rule", { rule: reach.selectedOptions[0]?.textContent ?? "" }));
+    reach.addEventListener("change", tellRule);
+    tellRule();
+    return permits.length > 0 && el("div", { class: "approval-row approval-rule" }, el("span", {}, t("approval_from_now_on")), reach, allow);
   }
 
   /** What of the call is not to be seen here: nobody approves it unknowingly. */
@@ -220,7 +223,8 @@ export class ApprovalCard {
   #tick() {
     const { sent, state, expiresAt } = this.#approval;
     const isAway = !isReachable();
-    for (const control of this.#asked.querySelectorAll(ANSWERS)) control.disabled = sent !== null || isAway;
+    // While the server is away an answer can be written, but not sent.
+    for (const control of this.#asked.querySelectorAll(ANSWERS)) control.disabled = sent !== null || (isAway && !control.matches("input"));
     const left_ms = Date.parse(expiresAt) - Date.now();
     const isCounting = state === "pending" && Number.isFinite(left_ms) && !isAway;
     // The gateway's clock decides; the buttons stay until it says that the time is over.
@@ -231,8 +235,8 @@ export class ApprovalCard {
 
   #drawAnswered(approval) {
     stopTicking(this.element);
-    if (this.#kind === "question") keepAnswers(approval.approvalId, []);
     const { decision, state } = approval;
+    if (this.#kind === "question" && (decision || state)) keepAnswers(approval.approvalId, []);
     const isAllowed = String(decision).startsWith("allow");
     this.element.dataset.decision = decision ? (isAllowed ? "allow" : "deny") : state ?? "";
     this.element.hidden = !decision && !state;
@@ -250,8 +254,14 @@ export class ApprovalCard {
     ].filter(Boolean));
   }
 
+  get #isWriting() {
+    return this.#asked.contains(document.activeElement) && document.activeElement.matches("input");
+  }
+
   update(approval) {
     const isAsked = isAsking(approval);
+    // Its run is over, and whether it can be answered still is told in a moment: nobody is taken out of a field for that.
+    if (isUntold({ approval }) && this.#isWriting) return;
     if (isAsked) this.#drawAsked(approval);
     else this.#drawAnswered(approval);
     if (isAsked) {

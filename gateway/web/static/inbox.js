@@ -156,14 +156,29 @@ export class Inbox {
       const first_ms = Math.min(...elsewhere.map(({ approval }) => Date.parse(approval.expiresAt)).filter(Number.isFinite));
       startTicking(this.#left, () => setText(this.#left, Number.isFinite(first_ms) && isReachable() ? formatCountdown(first_ms - Date.now()) : ""));
     }
-    if (!this.#dialog) return;
+    if (this.#dialog) this.#drawCards(entries);
+  }
+
+  #drawCards(entries) {
+    const isWriting = this.#cards.contains(document.activeElement) && document.activeElement.matches("input");
     const asksAgain = new Set(entries.map(({ approval }) => approval.conversationId));
     const goingOn = [...this.#goingOn].filter(([id]) => !asksAgain.has(id)).map(([, entry]) => entry);
     for (const { approval, title } of [...goingOn, ...entries]) setText(title, this.#on.titleOf(approval.conversationId));
     place(this.#cards, [...goingOn, ...entries].map((entry) => entry.element));
     for (const { approval, card } of entries) card.update(approval);
     if (entries.length + goingOn.length === 0) this.#dialog.close();
-    else if (entries.length && !this.#dialog.contains(document.activeElement)) entries[0].card.focus();
+    else if (entries.length && !this.#dialog.contains(document.activeElement)) this.#refocus(entries[0], isWriting);
+  }
+
+  /** What had the focus is gone. The letters that somebody goes on writing are no answers to the next call. */
+  #refocus(next, isWriting) {
+    if (!isWriting) {
+      next.card.focus();
+      return;
+    }
+    const heading = this.#dialog.querySelector("h2");
+    heading.tabIndex = -1;
+    heading.focus();
   }
 
   /** Put the focus on what waits longest: on its card in the open conversation, or in the dialog. */
