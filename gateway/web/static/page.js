@@ -49,7 +49,7 @@ export class Page {
     branch: (turn) => this.#branch(turn),
     openBranch: (branch) => this.open(branch.conversationId, { turnId: branch.turnId }),
     waysAt: (turn) => this.#conversation.waysAt(turn),
-    loadEarlier: (conversation) => conversation.loadEarlier().catch((error) => this.#error.show(error)),
+    loadEarlier: (conversation) => this.#loadEarlier(conversation),
   });
   #composer = new Composer(
     { form: byId("composer"), field: byId("message"), send: byId("send"), stop: byId("stop"), stopWords: byId("stop-words"), hint: byId("composer-hint"), savePrompt: byId("save-prompt"), attachments: { row: byId("attachments"), button: byId("attach"), input: byId("attach-input") } },
@@ -188,6 +188,17 @@ export class Page {
       await this.#transcript.reveal(turnId);
     } catch (error) {
       if (this.#conversation === conversation && error.name !== "AbortError") this.#error.show(error, () => this.#reveal(conversation, turnId));
+    }
+  }
+
+  /** False if they could not be read. */
+  async #loadEarlier(conversation) {
+    try {
+      await conversation.loadEarlier();
+      return true;
+    } catch (error) {
+      if (this.#conversation === conversation) this.#error.show(error);
+      return false;
     }
   }
 

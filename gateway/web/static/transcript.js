@@ -23,6 +23,8 @@ export class Transcript {
   #top = null;
   #empty = null;
   #isReading = false;
+  /** The earlier turns could not be read: they are not asked for again but by the person. */
+  #isRefused = false;
   #earlier = el("button", { class: "button show-earlier", type: "button", "data-testid": "show-earlier", onclick: () => this.#showEarlier() }, t("show_earlier"));
   #later = el("button", { class: "button show-later", type: "button", "data-testid": "show-later", onclick: () => this.#showLater() }, t("show_later"));
   #branches;
@@ -44,6 +46,7 @@ export class Transcript {
     this.#conversation = conversation;
     this.#views.clear();
     this.#empty = empty;
+    this.#isRefused = false;
     this.#root.replaceChildren();
     this.toLatest();
   }
@@ -99,7 +102,7 @@ export class Transcript {
     this.#scroll.settle();
     // Observed anew, an edge that is still near is told of again.
     this.#edges.disconnect();
-    for (const edge of [this.#earlier, this.#later]) if (edge.isConnected) this.#edges.observe(edge);
+    for (const edge of [this.#isRefused ? null : this.#earlier, this.#later]) if (edge?.isConnected) this.#edges.observe(edge);
   }
 
   /** The part of the turns that is shown; the ends move only where the reader is not. */
@@ -134,9 +137,10 @@ export class Transcript {
     const shown = () => conversation.turns.indexOf(this.#top);
     if (shown() < PAGE_TURNS && conversation.hasEarlier) {
       this.#isReading = true;
-      await this.#actions.loadEarlier(conversation);
+      const isRead = await this.#actions.loadEarlier(conversation);
       this.#isReading = false;
       if (conversation !== this.#conversation) return;
+      this.#isRefused = !isRead;
     }
     const { turns } = conversation;
     const from = Math.max(0, shown() - PAGE_TURNS);
