@@ -13,6 +13,9 @@ const inFlight = new Set();
 const draftOf = (conversationId) => recall(draftKey(conversationId)) ?? "";
 export const keepDraft = (conversationId, text) => keep(draftKey(conversationId), text);
 
+/** Add a text to the draft of a conversation that is not open. */
+export const addToDraft = (conversationId, text) => keepDraft(conversationId, [draftOf(conversationId), text].filter(Boolean).join("\n"));
+
 function recallList(key) {
   try {
     return JSON.parse(recall(key) ?? "[]");

@@ -8,7 +8,7 @@ import { confirmDialog } from "/static/dialog.js";
 import { Conversation } from "/static/conversation.js";
 import { ConversationList } from "/static/conversation-list.js";
 import { byId, setText } from "/static/dom.js";
-import { failUnsent, holdUnsent, keepDraft, recoverText, releaseUnsent } from "/static/drafts.js";
+import { addToDraft, failUnsent, holdUnsent, keepDraft, keepEdit, recallEdit, recoverText, releaseUnsent } from "/static/drafts.js";
 import { DetailsButton } from "/static/details-button.js";
 import { Drawer } from "/static/drawer.js";
 import { ErrorLine } from "/static/error-line.js";
@@ -293,7 +293,8 @@ export class Page {
       if (!isReturned) return;
       this.#putBack(text);
       if (!isGone) this.#error.show(error, () => byId("composer").requestSubmit());
-      this.#composer.focus();
+      // Whoever is at something else meanwhile stays there.
+      if (document.activeElement === document.body) this.#composer.focus();
     }
   }
 
@@ -304,8 +305,13 @@ export class Page {
   }
 
   async #takeBack(turn) {
-    const text = await this.#conversation.takeBack(turn);
+    const conversation = this.#conversation;
+    const text = await conversation.takeBack(turn);
     if (text === null) return;
+    if (this.#conversation !== conversation) {
+      addToDraft(conversation.id, text);
+      return;
+    }
     this.#composer.text = [this.#composer.text, text].filter(Boolean).join("\n");
     keepDraft(this.#conversation.id, this.#composer.text);
     this.#composer.focus();
@@ -313,7 +319,9 @@ export class Page {
 
   /** Go on as if a turn had been another one; what came of it stays in its own branch. */
   async #resend(turn, text) {
-    if (await this.#openFork(turn, { before: true }, () => this.#resend(turn, text))) this.#send(text);
+    if (!await this.#openFork(turn, { before: true }, () => this.#resend(turn, text))) return;
+    if (recallEdit(turn.turnId) === text) keepEdit(turn.turnId, "");
+    this.#send(text);
   }
 
   #branch(turn) {

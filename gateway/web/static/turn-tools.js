@@ -57,6 +57,7 @@ export class MessageTools {
   #switch;
   #text;
   #editor = null;
+  #isSending = false;
   #copy;
   #edit = toolButton("pencil", "edit_message", "edit-message", () => this.#open());
   #row = el("div", { class: "turn-tools user-tools" });
@@ -84,15 +85,20 @@ export class MessageTools {
     const { turnId, text: original } = this.#turn;
     this.#editor = new MessageEditor(recallEdit(turnId) ?? original, {
       edited: (text) => keepEdit(turnId, text === original ? "" : text),
-      send: (text) => {
-        this.#close();
-        this.#actions.resend(this.#turn, text);
-      },
+      send: (text) => this.#send(text),
       cancel: () => this.#close(),
     });
     this.#text.replaceWith(this.#editor.element);
     this.draw();
     this.#editor.focus();
+  }
+
+  /** The editor stays: what was written is not lost if the branch for it cannot be made. */
+  async #send(text) {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    await this.#actions.resend(this.#turn, text);
+    this.#isSending = false;
   }
 
   #close() {

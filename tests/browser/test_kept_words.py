@@ -1,0 +1,126 @@
+"""Words that somebody writes or sends, while requests fail and answers come late."""
+
+import re
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.browser.chat_page import ChatPage
+from tests.support.live_server import script
+
+pytestmark = pytest.mark.browser
+
+HELD = script({"hang": True})
+
+
+def hold(chat: ChatPage, address: str, method: str = "POST") -> list[Route]:
+    """Hold requests back from now on; returns the list to which each is added."""
+    held: list[Route] = []
+
+    def keep(route: Route) -> None:
+        if route.request.method == method:
+            held.append(route)
+        else:
+            route.continue_()
+
+    chat.page.route(address, keep)
+    return held
+
+
+def answer(chat: ChatPage, held: list[Route]) -> None:
+    """Let the held requests go to the server, and hold none back any more."""
+    for route in held:
+        response = route.fetch()
+        route.fulfill(response=response)
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+
+def test_an_edited_message_that_could_not_be_sent_stays_in_its_editor(chat: ChatPage) -> None:
+    chat.witness.network_may_fail = True
+    chat.ask("my stone is agate")
+    first = chat.conversation_id
+    chat.get("edit-message").click()
+    field = chat.get("edit-field")
+    field.fill("我的石头是玉")
+    chat.page.route("**/fork", lambda route: route.fulfill(status=503, json={}))
+    field.press("Enter")
+    expect(chat.get("error-line")).to_be_visible()
+
+    expect(field).to_have_value("我的石头是玉")
+    chat.page.unroute_all(behavior="ignoreErrors")
+    field.press("Enter")
+
+    expect(chat.page).not_to_have_url(re.compile(first))
+    expect(chat.turn.message).to_have_text("我的石头是玉")
+    expect(chat.turn.outcome).to_be_visible()
+    chat.go(f"/#/c/{first}")
+    expect(chat.turn.message).to_have_text("my stone is agate")
+    chat.get("edit-message").click()
+    expect(field).to_have_value("my stone is agate")
+    field.press("Escape")
+
+
+def test_an_edited_message_is_there_for_somebody_who_left_before_it_was_sent(
+    chat: ChatPage,
+) -> None:
+    chat.ask("my stone is agate")
+    first = chat.conversation_id
+    held = hold(chat, "**/fork")
+    chat.get("edit-message").click()
+    chat.get("edit-field").fill("my stone is jade")
+    with chat.page.expect_request("**/fork"):
+        chat.get("edit-field").press("Enter")
+    chat.go_to_start()
+
+    answer(chat, held)
+
+    expect(chat.composer).to_have_value("")
+    chat.go(f"/#/c/{first}")
+    expect(chat.turn.message).to_have_text("my stone is agate")
+    chat.get("edit-message").click()
+    expect(chat.get("edit-field")).to_have_value("my stone is jade")
+    chat.get("edit-field").press("Escape")
+
+
+def test_a_message_taken_back_goes_to_its_own_conversation(chat: ChatPage) -> None:
+    chat.send(HELD)
+    expect(chat.get("stop")).to_be_visible()
+    chat.send("my ferry is Nobody")
+    expect(chat.get("queued-item")).to_have_count(1)
+    address = f"/#/c/{chat.conversation_id}"
+    held = hold(chat, "**/queue/*", "DELETE")
+    chat.composer.fill("and more")
+    with chat.page.expect_request("**/queue/*"):
+        chat.get("take-back").click()
+    chat.go_to_start()
+    chat.composer.fill("a new one")
+
+    with chat.page.expect_response("**/queue/*"):
+        answer(chat, held)
+
+    expect(chat.composer).to_have_value("a new one")
+    chat.go(address)
+    expect(chat.composer).to_have_value("and more\nmy ferry is Nobody")
+    chat.composer.fill("")
+    chat.get("stop").click()
+    chat.turn.expect_end("interrupted", "user_interrupt")
+
+
+def test_a_message_that_could_not_be_sent_takes_nobody_out_of_another_field(chat: ChatPage) -> None:
+    chat.witness.network_may_fail = True
+    held = hold(chat, "**/chat/stream")
+    with chat.page.expect_request("**/chat/stream"):
+        chat.send("my ferry is Nobody")
+    search = chat.get("search")
+    search.click()
+    chat.page.keyboard.type("没有这")
+
+    for route in held:
+        route.fulfill(status=503, json={})
+    expect(chat.get("error-line")).to_be_visible()
+
+    expect(chat.composer).to_have_value("my ferry is Nobody")
+    chat.page.keyboard.type("个")
+    expect(search).to_have_value("没有这个")
+    search.fill("")
+    chat.page.unroute_all(behavior="ignoreErrors")
