@@ -3,6 +3,7 @@
 import { copyButton } from "/static/copy.js";
 import { el } from "/static/dom.js";
 import { highlight } from "/static/highlight.js";
+import { patchAll } from "/static/patch.js";
 
 // Code that is still being written is coloured again as it grows; longer code when it is whole.
 const MAX_OPEN_CHARS = 20_000;
@@ -17,7 +18,8 @@ async function color(code) {
   isColoring.delete(code);
   const now = code.textContent;
   if (!now.startsWith(text)) return;
-  code.replaceChildren(fragment, now.slice(text.length));
+  if (now !== text) fragment.append(now.slice(text.length));
+  patchAll([...code.childNodes], [...fragment.childNodes], code, null);
   colored.set(code, text);
   if (now !== text && now.length <= MAX_OPEN_CHARS) color(code);
 }

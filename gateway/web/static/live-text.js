@@ -3,6 +3,7 @@
 import { extendCode } from "/static/code-block.js";
 import { el } from "/static/dom.js";
 import { earlierItems, normalized, parseBlocks } from "/static/markdown.js";
+import { patchAll } from "/static/patch.js";
 import { enliven, keepWritten, renderOpenBlock } from "/static/prose.js";
 
 const MIN_INTERVAL_MS = 40;
@@ -16,22 +17,8 @@ const MAX_LIST_TOKENS = 400;
 
 const isCode = (node) => node.nodeType === Node.ELEMENT_NODE && node.classList.contains("code");
 
-/** Make `old` look like `next`, keeping what is the same; returns the node that stands there now. */
-function patch(old, next) {
-  if (old.isEqualNode(next)) return;
-  if (old.nodeType === Node.TEXT_NODE && next.nodeType === Node.TEXT_NODE) old.data = next.data;
-  else if (isCode(old) && isCode(next) && extendCode(old, next)) return;
-  else if (old.nodeName === next.nodeName && old.nodeType === Node.ELEMENT_NODE && !isCode(old) && old.cloneNode().isEqualNode(next.cloneNode())) patchAll([...old.childNodes], [...next.childNodes], old, null);
-  else old.replaceWith(next);
-}
-
-function patchAll(old, next, parent, end) {
-  next.forEach((node, index) => {
-    if (index < old.length) patch(old[index], node);
-    else parent.insertBefore(node, end);
-  });
-  old.slice(next.length).forEach((node) => node.remove());
-}
+// Code is coloured later: it is only added to.
+const CODE = { extend: (old, next) => isCode(old) && isCode(next) && extendCode(old, next), isWhole: isCode };
 
 export class LiveText {
   element = el("div", { class: "prose live" });
@@ -44,6 +31,7 @@ export class LiveText {
   #settled = 0;
   #text = "";
   #isScheduled = false;
+  #isFinished = false;
   #next_ms = 0;
 
   constructor() {
@@ -56,23 +44,28 @@ export class LiveText {
   }
 
   update(text) {
-    if (text.length === this.#text.length) return;
+    if (text.length === this.#text.length || this.#isFinished) return;
+    // The model's answer broke off, and its last words are void.
+    if (text.length < this.#text.length) this.#beginAnew();
     this.#text = text;
     this.#schedule();
   }
 
-  /** Give the whole text's elements away; null where too much is left to render, or what is defined late changes what came before. */
-  take() {
+  #beginAnew() {
+    this.element.replaceChildren(this.#end);
+    [this.#settled, this.#tail, this.#list, this.#items, this.#env] = [0, 0, null, 0, {}];
+  }
+
+  /** Draw the whole text, to which nothing more will be added; false where too much is left to render, or what is defined late changes what came before. */
+  finish() {
     const rest = normalized(this.#text).slice(this.#settled);
-    if (rest.length > MAX_REST_CHARS) return null;
+    if (rest.length > MAX_REST_CHARS) return false;
     const blocks = parseBlocks(rest, this.#env);
-    if (this.#env.notes || this.#env.references) return null;
+    if (this.#env.notes || this.#env.references) return false;
     for (const { tokens } of blocks) this.#settle(tokens);
-    const fragment = document.createDocumentFragment();
-    fragment.append(...[...this.element.childNodes].slice(0, -1));
-    // If more text comes after all, it is drawn anew.
-    [this.#settled, this.#tail, this.#list, this.#env] = [0, 0, null, {}];
-    return fragment;
+    this.#end.remove();
+    this.#isFinished = true;
+    return true;
   }
 
   #schedule() {
@@ -86,7 +79,7 @@ export class LiveText {
   /** What comes after a block cannot change it: all but the last are settled. */
   #draw() {
     this.#isScheduled = false;
-    if (!this.element.isConnected) return;
+    if (!this.element.isConnected || this.#isFinished) return;
     const started_ms = performance.now();
     const open = normalized(this.#text).slice(this.#settled);
     const blocks = parseBlocks(open, this.#env, { isOpen: true });
@@ -127,7 +120,7 @@ export class LiveText {
       ? [this.#list, fragment.firstElementChild, this.#items, null]
       : [this.element, fragment, this.#tail, this.#end];
     const old = () => [...parent.childNodes].slice(from, end ? -1 : undefined);
-    patchAll(old(), [...next.childNodes], parent, end);
+    patchAll(old(), [...next.childNodes], parent, end, CODE);
     for (const node of old()) enliven(node, { isOpen });
   }
 }

@@ -8,7 +8,7 @@ import { LiveText } from "/static/live-text.js";
 import { memoryChip } from "/static/memory-chip.js";
 import { noticeLine, outcomeLine } from "/static/outcome.js";
 import { messagePictures } from "/static/message-pictures.js";
-import { renderProse } from "/static/prose.js";
+import { proseElement } from "/static/prose.js";
 import { readToolCall } from "/static/routes.js";
 import { memoryChanges } from "/static/saved-facts.js";
 import { MessageTools, replyTools } from "/static/turn-tools.js";
@@ -60,8 +60,9 @@ class SaidView {
   element;
 
   constructor({ text, isClosing }) {
-    const looks = isClosing ? { class: "prose closing", "data-testid": "closing" } : { class: "prose reply" };
-    this.element = el("div", looks, renderProse(text));
+    this.element = proseElement(text);
+    this.element.className = isClosing ? "prose closing" : "prose reply";
+    if (isClosing) this.element.dataset.testid = "closing";
   }
 
   update() {}
