@@ -57,3 +57,82 @@ def test_words_stay_selected_while_their_paragraph_is_written_and_when_it_is_who
 
 def test_void_words_leave_the_page_and_are_no_part_of_the_reply(talk: ChatPage) -> None:
     assert talk.page.evaluate(VOID) == ["Kept.", "Kept. And more.", "Kept. And more."]
+
+
+# Draws a call whose command writes line after line while its output is unfolded, scrolled and selected.
+RUNNING = """async () => {
+  const { newTurn, applyEvent } = await import("/static/turn.js");
+  const { TurnView } = await import("/static/turn-view.js");
+  const turn = newTurn({ turnId: "trn_a", text: "build it", state: "running" });
+  const view = new TurnView(turn, { waysAt: () => [] });
+  document.getElementById("transcript").append(view.element);
+  const take = (type, data) => { applyEvent(turn, type, data); view.update(); };
+  const find = (id) => view.element.querySelector(`[data-testid=${id}]`);
+  const lines = (from, to) => Array.from({ length: to - from }, (_, at) => `第${from + at} line\\n`).join("");
+  take("tool.started", { index: 1, name: "Bash", summary: "make", input: { command: "make" } });
+  take("tool.output", { index: 1, text: lines(0, 200) });
+  view.element.querySelector(".tool-head").click();
+  find("show-all").click();
+  const frame = () => [...view.element.querySelectorAll(".tool-frame")].at(-1);
+  frame().scrollTop = 300;
+  const text = frame().querySelector("pre").firstChild;
+  getSelection().setBaseAndExtent(text, 0, text, "第0 line".length);
+  const looks = () => [getSelection().toString(), frame().scrollTop, frame().classList.contains("is-folded"), find("tool-download").isConnected];
+  const download = find("tool-download");
+  const before = looks();
+  take("tool.output", { index: 1, text: lines(200, 210) });
+  take("tool.output", { index: 1, text: lines(210, 220) });
+  const during = looks();
+  take("tool.finished", { index: 1, status: "ok", output: lines(0, 230), duration_ms: 1 });
+  const whole = frame().textContent;
+  const after = looks();
+  const isKept = download.isConnected;
+  view.element.remove();
+  return { before, during, after, isKept, isWhole: whole === lines(0, 230) };
+}"""
+
+# Opens what memory has told a turn, ends the turn, and lets a check find something afterwards.
+ENDING = """async () => {
+  const { newTurn, applyEvent } = await import("/static/turn.js");
+  const { TurnView } = await import("/static/turn-view.js");
+  const turn = newTurn({ turnId: "trn_a", text: "ferry", state: "running" });
+  const view = new TurnView(turn, { waysAt: () => [], openLog() {}, resend() {}, branch() {} });
+  document.getElementById("transcript").append(view.element);
+  const memory = () => ({ injected: [], suppressed: [{ id: "a", title: "The ferry", reason: "stale" }], degraded: [] });
+  applyEvent(turn, "memory.injected", memory());
+  view.update();
+  const chip = view.element.querySelector("[data-testid=memory]");
+  chip.open = true;
+  const result = { turn_id: "trn_a", outcome: "answered", stop_reason: "end_turn", reply: "Yes.", steps: [{ type: "text", text: "Yes." }], tools: [], notices: [], duration_ms: 1, memory: memory() };
+  applyEvent(turn, "turn.completed", result);
+  view.update();
+  const isOpen = view.element.contains(chip) && chip.open;
+  const retry = view.element.querySelector("[data-testid=retry-turn]");
+  retry.focus();
+  turn.result = { ...structuredClone(result), notices: [{ code: "unsupported_claim", message: "No call supports it." }] };
+  view.update();
+  const isFocused = document.activeElement === retry;
+  const notice = view.element.querySelector("[data-testid=notice]")?.textContent;
+  view.element.remove();
+  return { isOpen, isFocused, notice };
+}"""
+
+
+def test_the_output_of_a_running_command_stays_unfolded_in_place_and_selected(
+    talk: ChatPage,
+) -> None:
+    seen = talk.page.evaluate(RUNNING)
+
+    assert seen["before"] == ["第0 line", 300, False, True]
+    assert seen["during"] == seen["before"]
+    assert seen["after"] == seen["before"]
+    assert seen["isKept"]
+    assert seen["isWhole"]
+
+
+def test_the_end_of_a_turn_and_what_is_found_then_leave_what_somebody_is_at(talk: ChatPage) -> None:
+    assert talk.page.evaluate(ENDING) == {
+        "isOpen": True,
+        "isFocused": True,
+        "notice": "No call supports it.",
+    }

@@ -67,11 +67,16 @@ const MOMENTARY = new Set(["answer_restarted", "model_retrying", "model_silent"]
 // Each call that did not succeed says so itself, where it happened.
 const isShown = (notice, result) => !MOMENTARY.has(notice.code) && (notice.code !== "tools_failed" || !result.tools?.length);
 
+const noticeLines = (result) => (result.notices ?? []).filter((notice) => isShown(notice, result)).map(noticeLine);
+
+/** Show the notices of a result in its `line`, whatever else stands there. */
+export const showNotices = (line, result) => line.querySelector(".notices").replaceChildren(...noticeLines(result));
+
 /** The notices and the line under a reply. `openLog(logFile)` shows the turn's log; `tools` stand at its end. */
 export function outcomeLine(result, openLog, tools = []) {
   const logFile = result.log_file;
   return el("footer", { class: "turn-end" },
-    el("div", { class: "notices" }, (result.notices ?? []).filter((notice) => isShown(notice, result)).map(noticeLine)),
+    el("div", { class: "notices" }, noticeLines(result)),
     el("div", { class: "turn-facts" },
       badge(result),
       calls(result),

@@ -1,12 +1,13 @@
 // One part of an opened tool call: a label, a text in some form, copy and download, and "show all" for a long one.
 
 import { copyButton } from "/static/copy.js";
-import { el } from "/static/dom.js";
+import { el, setText } from "/static/dom.js";
 import { download } from "/static/download.js";
 import { formatCount } from "/static/format.js";
 import { highlight } from "/static/highlight.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { patchAll } from "/static/patch.js";
 import { showHidden } from "/static/visible.js";
 
 // A longer text is folded to about this height.
@@ -15,26 +16,50 @@ const FOLDED_CHARS = 2400;
 
 const countLines = (text) => text.replace(/\n$/, "").split("\n").length;
 
-function showAllButton(frame, lines) {
-  const button = el("button", { class: "link-button tool-show-all", type: "button", "data-testid": "show-all" }, t("tool_show_all", { count: formatCount(lines) }));
-  button.addEventListener("click", () => {
+/** The text and the elements of each block, for one that grows. */
+const states = new WeakMap();
+
+/** Fold a block to its beginning where its text is long, unless the reader has unfolded it. */
+function fold(state) {
+  const { element, frame, text, isUnfolded } = state;
+  const lines = countLines(text);
+  if (isUnfolded || (lines <= FOLDED_LINES && text.length <= FOLDED_CHARS)) return;
+  frame.classList.add("is-folded");
+  state.button ??= el("button", { class: "link-button tool-show-all", type: "button", "data-testid": "show-all", onclick: () => {
+    state.isUnfolded = true;
     frame.classList.remove("is-folded");
-    button.remove();
+    state.button.remove();
     frame.focus();
-  });
-  return button;
+  } });
+  setText(state.button, t("tool_show_all", { count: formatCount(lines) }));
+  if (state.button.parentNode !== element) element.append(state.button);
 }
 
 /** `body` shows the text; `fileName` is what it is saved as. */
 export function block(label, text, body, { className = "", fileName = "output.txt" } = {}) {
-  const lines = countLines(text);
-  const isLong = lines > FOLDED_LINES || text.length > FOLDED_CHARS;
-  const frame = el("div", { class: `tool-frame${isLong ? " is-folded" : ""}`, tabindex: "0" }, body);
-  const save = el("button", { class: "icon-button small", type: "button", title: t("download"), "aria-label": t("download"), "data-testid": "tool-download", onclick: () => download(fileName, text) }, icon("download"));
-  return el("div", { class: `tool-block ${className}`, role: "group", "aria-label": label },
-    el("div", { class: "tool-block-head" }, el("span", { class: "tool-block-label" }, label), copyButton(() => text), save),
-    frame,
-    isLong && showAllButton(frame, lines));
+  const state = { text, body, isUnfolded: false, button: null };
+  state.frame = el("div", { class: "tool-frame", tabindex: "0" }, body);
+  const save = el("button", { class: "icon-button small", type: "button", title: t("download"), "aria-label": t("download"), "data-testid": "tool-download", onclick: () => download(fileName, state.text) }, icon("download"));
+  state.element = el("div", { class: `tool-block ${className}`, role: "group", "aria-label": label },
+    el("div", { class: "tool-block-head" }, el("span", { class: "tool-block-label" }, label), copyButton(() => state.text), save),
+    state.frame);
+  fold(state);
+  states.set(state.element, state);
+  return state.element;
+}
+
+/**
+ * Let a block show what another one holds, if that is plain text as well: its place, its fold, and what is selected in it
+ * stay. False if they are not alike.
+ */
+export function growBlock(old, next) {
+  const [state, grown] = [states.get(old), states.get(next)];
+  const isAlike = state && grown && old.className === next.className && [state, grown].every(({ body }) => body.matches?.(".tool-text"));
+  if (!isAlike) return false;
+  state.text = grown.text;
+  patchAll([...state.body.childNodes], [...grown.body.childNodes], state.body, null);
+  fold(state);
+  return true;
 }
 
 export const plain = (...nodes) => el("pre", { class: "tool-text" }, nodes);

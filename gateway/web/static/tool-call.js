@@ -6,7 +6,8 @@ import { formatCount, formatDuration, formatElapsed } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
-import { callBlocks } from "/static/tool-cards.js";
+import { growBlock } from "/static/tool-block.js";
+import { inputBlocks, inputVersion, outputBlocks } from "/static/tool-cards.js";
 import { isAsking, isOpen, statusOf } from "/static/turn.js";
 import { toolBrief, toolError, toolWords } from "/static/tool-words.js";
 import { showHidden } from "/static/visible.js";
@@ -33,6 +34,8 @@ export class ToolCallView {
   #drawnStatus = null;
   #drawnBody = null;
   #reading = null;
+  #input = { of: [undefined], blocks: [] };
+  #output = [];
   #answer;
   #passed = { of: null, card: null, element: null };
   element = el("div", { class: "tool", "data-testid": "tool-call" });
@@ -133,8 +136,22 @@ export class ToolCallView {
     const version = JSON.stringify([Boolean(input), error, output?.length, Boolean(ran), String(this.#reading)]);
     if (version === this.#drawnBody) return;
     this.#drawnBody = version;
-    this.#body.replaceChildren(...this.#reading ? this.#drawReading() : [...callBlocks(this.#tool), ...this.#drawClipped()]);
-    if (!this.#body.childNodes.length) this.#body.append(el("p", { class: "tool-note" }, t("tool_nothing")));
+    const parts = this.#reading ? this.#drawReading() : [...this.#drawInput(), ...this.#drawOutput(), ...this.#drawClipped()];
+    place(this.#body, parts.length ? parts : [el("p", { class: "tool-note" }, t("tool_nothing"))]);
+  }
+
+  /** Made anew only where it is another one: what a command writes comes in many pieces. */
+  #drawInput() {
+    const of = inputVersion(this.#tool);
+    if (!this.#input.of.every((known, index) => known === of[index])) this.#input = { of, blocks: inputBlocks(this.#tool) };
+    return this.#input.blocks;
+  }
+
+  #drawOutput() {
+    const blocks = outputBlocks(this.#tool);
+    const isGrown = blocks.length === 1 && this.#output.length === 1 && growBlock(this.#output[0], blocks[0]);
+    if (!isGrown) this.#output = blocks;
+    return this.#output;
   }
 
   /** What stands here is what the model got of a long output; a person can have the rest. */

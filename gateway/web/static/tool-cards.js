@@ -155,19 +155,30 @@ const plan = {
 
 const CARDS = { Agent: agent, AskUserQuestion: question, Bash: bash, Edit: edit, ExitPlanMode: plan, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
 
-/** The parts of a call that is known whole. What failed is shown once: the agent program repeats the error as output. */
-export function callBlocks(tool) {
+/** What `inputBlocks` of a call depends on: an edit that is done is looked for in the file by its other side. */
+export const inputVersion = ({ name, input, ran, status }) => [input, ran, name === "Edit" && status === "ok"];
+
+/** What of a call is known before it has run. */
+export function inputBlocks(tool) {
   const card = CARDS[tool.name] ?? generic;
   const input = tool.input ?? {};
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !card.shows.includes(name)));
-  const failure = tool.error ? block(t("tool_error"), withoutAnsi(asText(tool.error)), plain(...ansiNodes(asText(tool.error))), { className: "is-error" }) : null;
-  const output = tool.output && tool.output !== tool.error ? card.output(asText(tool.output), { ...tool, input }) : null;
   return [
     isToldInWords(tool.name) ? block(t("tool_name"), tool.name, plain(showHidden(tool.name))) : null,
     ...card.input({ ...tool, input }),
     fields(t("tool_input"), rest),
     card !== bash && card !== question && card !== plan && tool.ran ? fields(t("tool_ran_with"), tool.ran) : null,
-    failure,
-    output,
   ].flat().filter(Boolean);
 }
+
+/** What came of a call. What failed is shown once: the agent program repeats the error as output. */
+export function outputBlocks(tool) {
+  const card = CARDS[tool.name] ?? generic;
+  const input = tool.input ?? {};
+  const failure = tool.error ? block(t("tool_error"), withoutAnsi(asText(tool.error)), plain(...ansiNodes(asText(tool.error))), { className: "is-error" }) : null;
+  const output = tool.output && tool.output !== tool.error ? card.output(asText(tool.output), { ...tool, input }) : null;
+  return [failure, output].flat().filter(Boolean);
+}
+
+/** The parts of a call that is known whole. */
+export const callBlocks = (tool) => [...inputBlocks(tool), ...outputBlocks(tool)];

@@ -6,7 +6,7 @@ import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { LiveText } from "/static/live-text.js";
 import { memoryChip } from "/static/memory-chip.js";
-import { noticeLine, outcomeLine } from "/static/outcome.js";
+import { noticeLine, outcomeLine, showNotices } from "/static/outcome.js";
 import { messagePictures } from "/static/message-pictures.js";
 import { proseElement } from "/static/prose.js";
 import { readToolCall } from "/static/routes.js";
@@ -93,9 +93,9 @@ export class TurnView {
   #tools;
   #working = el("div", { class: "working" }, el("span", { class: "dots" }, el("i"), el("i"), el("i")), el("span", {}));
   #assistant = el("div", { class: "assistant", role: "group", "aria-label": t("assistant"), "data-testid": "message-assistant" });
-  #memory = { shown: null, element: null };
+  #memory = { of: null, version: null, element: null };
   #folds = new Map();
-  #end = { of: null, parts: [] };
+  #end = { of: null, version: null, parts: [] };
   #tasks = { of: null, element: null };
   element = el("article", { class: "turn" });
 
@@ -209,7 +209,12 @@ export class TurnView {
   }
 
   #drawMemory(turn) {
-    if (this.#memory.shown !== turn.memory) this.#memory = { shown: turn.memory, element: memoryChip(turn.memory, turn.text) };
+    const { memory } = turn;
+    if (this.#memory.of !== memory) {
+      // The end of the turn tells it once more, and somebody may have opened it.
+      const version = JSON.stringify([memory?.injected, memory?.suppressed, memory?.degraded]);
+      this.#memory = { of: memory, version, element: version === this.#memory.version ? this.#memory.element : memoryChip(memory, turn.text) };
+    }
     return this.#memory.element;
   }
 
@@ -222,12 +227,14 @@ export class TurnView {
   }
 
   #drawEnd(turn) {
-    if (this.#end.of !== turn.result) {
-      this.#end = { of: turn.result, parts: [
-        ...memoryChanges(turn.result.memory),
-        outcomeLine(turn.result, this.#actions.openLog, replyTools(turn, this.#actions)),
-      ] };
-    }
+    const { result } = turn;
+    if (this.#end.of === result) return this.#end.parts;
+    const { notices, ...rest } = result;
+    const version = JSON.stringify(rest);
+    // What a check of the answer has found comes while somebody is at the buttons.
+    if (version === this.#end.version) showNotices(this.#end.parts.at(-1), result);
+    else this.#end = { version, parts: [...memoryChanges(result.memory), outcomeLine(result, this.#actions.openLog, replyTools(turn, this.#actions))] };
+    this.#end.of = result;
     return this.#end.parts;
   }
 }
