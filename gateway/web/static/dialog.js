@@ -4,11 +4,21 @@ import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 
+const FIELDS = "textarea, input:not([type=search], [type=checkbox], [type=radio], [type=file])";
+
+const isUnwritten = (content) => [...content.querySelectorAll(FIELDS)].every((field) => field.value === field.defaultValue);
+
+/** Fill a field with what is stored: a dialog that holds nothing else may be left. */
+export function fillStored(field, text) {
+  field.defaultValue = text;
+  field.value = text;
+}
+
 /**
  * Show a dialog with `content`; it leaves the document when it closes. Escape always closes it, a click
- * beside it only where `mayLeave()` says that nothing would be lost.
+ * beside it only where `mayLeave()` says that nothing would be lost, usually where nothing has been written into its fields.
  */
-export function openDialog({ label, className = "", content, onClose = () => {}, mayLeave = () => true }) {
+export function openDialog({ label, className = "", content, onClose = () => {}, mayLeave = () => isUnwritten(content) }) {
   const dialog = el("dialog", { class: `dialog ${className}`, "aria-label": label }, content);
   dialog.addEventListener("close", () => {
     dialog.remove();

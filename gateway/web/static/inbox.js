@@ -204,7 +204,7 @@ export class Inbox {
   #open() {
     this.#errors.replaceChildren();
     const content = el("div", { class: "dialog-body" }, dialogHead(t("inbox_title"), () => this.#dialog.close()), this.#errors, this.#cards);
-    this.#dialog = openDialog({ label: t("inbox_title"), className: "inbox-dialog", content, onClose: () => {
+    this.#dialog = openDialog({ label: t("inbox_title"), className: "inbox-dialog", content, mayLeave: () => true, onClose: () => {
       this.#dialog = null;
       this.#goingOn.clear();
       if (this.#waiting.size === 0) this.#on.left();

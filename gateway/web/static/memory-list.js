@@ -1,6 +1,7 @@
 // The items of memory: searched, page by page, each opened to its text, its source and what can be done with it.
 
-import { el, setText } from "/static/dom.js";
+import { fillStored } from "/static/dialog.js";
+import { el, place, setText } from "/static/dom.js";
 import { ErrorLine } from "/static/error-line.js";
 import { forgetButton } from "/static/forget-button.js";
 import { formatMoment } from "/static/format.js";
@@ -18,17 +19,19 @@ const MAX_FACT_CHARS = 2000;
 function correction(item, text, row) {
   const error = el("div", {});
   const field = el("textarea", { rows: 2, maxlength: MAX_FACT_CHARS, "aria-label": t("fact_text"), "data-testid": "fact-text" });
-  field.value = item.body;
+  fillStored(field, item.body);
   const form = el("form", { class: "fact-form" }, field, error,
     el("div", { class: "fact-actions" },
       el("button", { class: "button small primary", type: "submit", "data-testid": "fact-save" }, t("save")),
       el("button", { class: "button small", type: "button", onclick: () => form.replaceWith(text) }, t("cancel"))));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    const sent = field.value;
     try {
-      const changed = await changeFact(item.id, { text: field.value });
+      Object.assign(item, await changeFact(item.id, { text: sent }));
+      // Somebody may have written on meanwhile.
+      if (field.value !== sent) return;
       form.replaceWith(text);
-      Object.assign(item, changed);
       row.redraw();
     } catch (failure) {
       new ErrorLine(error).show(failure);
@@ -110,6 +113,8 @@ export class MemoryList {
   #rows = el("div", { class: "memory-rows" });
   #end = el("div", { class: "memory-end" });
   #reading = null;
+  /** The rows by the item they show: one that is open, or being corrected, stays when the list is read again. */
+  #known = new Map();
   element;
 
   /** `kind`: one of the gateway's kinds, or empty for all. `openCase(id)` shows a case whole. */
@@ -130,22 +135,33 @@ export class MemoryList {
   #newFact() {
     const field = el("input", { type: "text", maxlength: MAX_FACT_CHARS, placeholder: t("fact_new"), "aria-label": t("fact_new"), "data-testid": "fact-new" });
     const form = el("form", { class: "fact-new" }, field, el("button", { class: "button small", type: "submit" }, t("remember")));
+    let isSaving = false;
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      if (!field.value.trim()) return;
+      const text = field.value;
+      if (!text.trim() || isSaving) return;
+      isSaving = true;
       try {
-        await writeFact(field.value);
-        field.value = "";
+        await writeFact(text);
+        // The next one may have been begun.
+        if (field.value === text) field.value = "";
         this.#read();
       } catch (error) {
         this.#tell(error);
       }
+      isSaving = false;
     });
     return form;
   }
 
   #tell(error) {
     new ErrorLine(this.#end).show(error, () => this.#read());
+  }
+
+  #rowOf(item) {
+    const version = JSON.stringify(item);
+    if (!this.#known.has(version)) this.#known.set(version, new ItemRow(item, this.#openCase).element);
+    return this.#known.get(version);
   }
 
   async #read(cursor = "") {
@@ -155,9 +171,9 @@ export class MemoryList {
     try {
       const page = await listItems({ kind: this.#kind, q: this.#search.value.trim(), cursor, signal: reading.signal });
       if (reading.signal.aborted) return;
-      const rows = page.items.map((item) => new ItemRow(item, this.#openCase).element);
-      if (cursor) this.#rows.append(...rows);
-      else this.#rows.replaceChildren(...rows);
+      const rows = page.items.map((item) => this.#rowOf(item));
+      place(this.#rows, cursor ? [...this.#rows.children, ...rows] : rows);
+      for (const [version, row] of this.#known) if (!row.parentNode) this.#known.delete(version);
       const isEmpty = this.#rows.childElementCount === 0;
       this.#end.replaceChildren(...[
         isEmpty && el("p", { class: "quiet" }, this.#search.value.trim() ? t("none_found", { q: this.#search.value.trim() }) : t("memory_none")),

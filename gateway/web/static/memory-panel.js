@@ -1,7 +1,7 @@
 // The person's memory: every kind of item, the profile, cases, export and import.
 
 import { CasePanel } from "/static/case-panel.js";
-import { openDialog } from "/static/dialog.js";
+import { fillStored, openDialog } from "/static/dialog.js";
 import { el, setText } from "/static/dom.js";
 import { ErrorLine } from "/static/error-line.js";
 import { t } from "/static/i18n.js";
@@ -21,16 +21,19 @@ function profileView() {
   const tell = (error) => new ErrorLine(errors).show(error);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    const sent = field.value;
     try {
-      // The gateway masks secrets: what it kept is shown.
-      field.value = (await writeProfile(field.value)).text;
+      const { text } = await writeProfile(sent);
+      // The gateway masks secrets: what it kept is shown, unless somebody has written on.
+      if (field.value === sent) fillStored(field, text);
+      else field.defaultValue = text;
       setText(state, t("saved"));
     } catch (error) {
       tell(error);
     }
   });
   field.addEventListener("input", () => setText(state, ""));
-  readProfile().then(({ text }) => { field.value = text; field.disabled = false; }).catch(tell);
+  readProfile().then(({ text }) => { fillStored(field, text); field.disabled = false; }).catch(tell);
   return form;
 }
 
@@ -44,8 +47,10 @@ export function openMemoryPanel() {
   const body = el("div", { class: "panel-body" });
   const state = el("p", { class: "panel-state", role: "status" });
   const errors = el("div", { class: "panel-errors" });
+  let profile = null;
   const views = {
-    profile: profileView,
+    // What was written there stays while somebody looks at another tab.
+    profile: () => profile ??= profileView(),
     case: () => new CasePanel().element,
   };
   const openCase = (id) => { choose("case"); body.replaceChildren(new CasePanel(id).element); };

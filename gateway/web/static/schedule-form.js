@@ -65,13 +65,15 @@ export function scheduleForm({ here, submit, schedule, cancel }) {
     save.setAttribute("aria-disabled", "true");
     setText(save, t("saving"));
     errors.replaceChildren();
+    const sent = new Map([name, message].map((control) => [control, control.value]));
     try {
       await submit({
-        name: name.value, message: message.value, time_zone: zone.value.trim(), conversation_id: place.value || null,
+        name: sent.get(name), message: sent.get(message), time_zone: zone.value.trim(), conversation_id: place.value || null,
         cron: choice.value === "own" ? cron.value : cronOf(choice.value, time.value),
       });
       if (schedule) return;
-      name.value = message.value = "";
+      // The next one may have been begun.
+      for (const [control, value] of sent) if (control.value === value) control.value = "";
     } catch (error) {
       new ErrorLine(errors).show(error);
     }

@@ -23,7 +23,8 @@ function newForm(add) {
     event.preventDefault();
     if (submit.getAttribute("aria-disabled") === "true") return;
     submit.setAttribute("aria-disabled", "true");
-    if (await add({ url: url.value.trim(), events: boxes.filter((box) => box.checked).map((box) => box.value) })) url.value = "";
+    const sent = url.value;
+    if (await add({ url: sent.trim(), events: boxes.filter((box) => box.checked).map((box) => box.value) }) && url.value === sent) url.value = "";
     submit.setAttribute("aria-disabled", "false");
   });
   return form;

@@ -1,0 +1,87 @@
+"""Words that somebody writes in a panel, while it is saved, read again or left."""
+
+import pytest
+from playwright.sync_api import Locator, Route, expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.test_memory_panel import open_panel, post
+from tests.support.live_server import LiveServer
+
+pytestmark = pytest.mark.browser
+
+
+def press_beside(chat: ChatPage) -> None:
+    chat.page.mouse.click(3, 3)
+
+
+def save_while_writing(chat: ChatPage, address: str, field: Locator, more: str) -> None:
+    """Press Enter or save, write on before the answer is there, and let it come."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.method == "GET":
+            route.continue_()
+        else:
+            held.append(route)
+
+    chat.page.route(address, hold)
+    with chat.page.expect_request(address):
+        field.evaluate("(field) => field.form.requestSubmit()")
+    field.press("End")
+    field.press_sequentially(more)
+    with chat.page.expect_response(address):
+        for route in held:
+            route.continue_()
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+
+def test_a_correction_and_the_next_fact_stay_when_a_fact_was_saved(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    post(server, "/memory/facts", text="my lantern is green")
+    panel = open_panel(chat, "fact")
+    rows = panel.get_by_test_id("memory-row")
+    row = rows.filter(has_text="my lantern")
+    row.locator("summary").click()
+    row.get_by_test_id("correct").click()
+    row.get_by_test_id("fact-text").fill("我的灯笼是")
+    field = panel.get_by_test_id("fact-new")
+    field.fill("my sledge is red")
+
+    save_while_writing(chat, "**/memory/facts", field, ", and old")
+
+    expect(rows.filter(has_text="my sledge is red")).to_be_visible()
+    expect(field).to_have_value("my sledge is red, and old")
+    expect(row.get_by_test_id("fact-text")).to_have_value("我的灯笼是")
+    press_beside(chat)
+    expect(panel).to_be_visible()
+    field.fill("")
+    save_while_writing(chat, "**/memory/items/*", row.get_by_test_id("fact-text"), "蓝色的")
+    expect(row.get_by_test_id("fact-text")).to_have_value("我的灯笼是蓝色的")
+    row.get_by_test_id("fact-save").click()
+    expect(rows.filter(has_text="我的灯笼是蓝色的")).to_be_visible()
+    press_beside(chat)
+    expect(panel).to_have_count(0)
+
+
+def test_a_profile_that_is_written_survives_another_tab_a_press_beside_and_its_saving(
+    chat: ChatPage,
+) -> None:
+    panel = open_panel(chat, "profile")
+    profile = panel.get_by_test_id("profile-text")
+    profile.fill("I like short")
+    panel.locator("[data-tab=fact]").click()
+    panel.locator("[data-tab=profile]").click()
+    expect(profile).to_have_value("I like short")
+    press_beside(chat)
+    expect(panel).to_be_visible()
+
+    save_while_writing(chat, "**/memory/profile", profile, " answers")
+
+    expect(panel.get_by_text("Saved")).to_be_visible()
+    expect(profile).to_have_value("I like short answers")
+    profile.fill("")
+    panel.get_by_test_id("profile-save").click()
+    expect(panel.get_by_text("Saved")).to_be_visible()
+    press_beside(chat)
+    expect(panel).to_have_count(0)
