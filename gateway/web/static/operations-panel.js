@@ -10,6 +10,7 @@ import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { mcpServers } from "/static/mcp-servers.js";
 import { bars, bucketsOf, parseMetrics, sparkline, sumsBy } from "/static/metrics-chart.js";
+import { patchAll } from "/static/patch.js";
 import { readReadiness } from "/static/routes.js";
 import { readSkills, skillSection } from "/static/skills.js";
 import { showHidden } from "/static/visible.js";
@@ -99,15 +100,21 @@ export function openOperations() {
   const outbox = el("ul", { class: "ops-rows", "data-testid": "ops-outbox" });
   const charts = el("div", { class: "ops-charts" });
   let timer = null;
+  let isFailing = false;
+  // Somebody may be at a link, or select what a part says of itself to copy it.
+  const show = (place, ...nodes) => patchAll([...place.childNodes], nodes, place, null);
 
   async function read() {
     try {
       const [now, ready, health, mcp, text] = await Promise.all([requestJson("/operations"), readReadiness(), requestJson("/memory/health"), requestJson("/mcp-servers"), request("/metrics", { accept: "*/*" }).then((answer) => answer.text())]);
-      live.replaceChildren(tiles(now, history), section(t("ops_processes"), processRows(now.processes)));
-      parts.replaceChildren(section(t("ops_readiness"), readinessRows(ready.parts)), section(t("ops_backends"), backendRows(health.backends)), mcpServers(mcp.servers) ?? "");
-      charts.replaceChildren(...figures(parseMetrics(text)));
-      errors.replaceChildren();
+      show(live, tiles(now, history), section(t("ops_processes"), processRows(now.processes)));
+      show(parts, ...[section(t("ops_readiness"), readinessRows(ready.parts)), section(t("ops_backends"), backendRows(health.backends)), mcpServers(mcp.servers)].filter(Boolean));
+      show(charts, ...figures(parseMetrics(text)));
+      // What else has failed stays to be read.
+      if (isFailing) errors.replaceChildren();
+      isFailing = false;
     } catch (error) {
+      isFailing = true;
       tell(error);
     }
     if (dialog.open) timer = setTimeout(read, READ_MS);

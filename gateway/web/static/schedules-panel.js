@@ -38,6 +38,8 @@ class ScheduleRow {
   /** The last look at how its run ends. */
   #looking = null;
   #isLeaving = false;
+  /** The schedule as it is shown; null where the row shows something else. */
+  #drawn = null;
   element = el("li", { class: "schedule", "data-testid": "schedule" });
 
   /** `panel`: here, tell(error), said(words), changed(), removed(row). */
@@ -62,6 +64,10 @@ class ScheduleRow {
   }
 
   #draw() {
+    const version = JSON.stringify(this.#schedule);
+    // A look that has found nothing new takes nothing away from under a press.
+    if (!this.#form && version === this.#drawn) return;
+    this.#drawn = this.#form ? null : version;
     if (this.#form) {
       if (this.element.firstChild !== this.#form) this.element.replaceChildren(this.#form);
       return;
@@ -89,6 +95,7 @@ class ScheduleRow {
     try {
       await work();
     } catch (error) {
+      this.#drawn = null;
       this.#panel.tell(error);
     }
     this.#draw();
