@@ -1,14 +1,16 @@
 """The work tree of a conversation on the page: its changes, merging them, throwing them away."""
 
+import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage
 from tests.browser.test_accessibility import AXE, JUDGE
 from tests.support.live_server import started_server
+from tests.support.pictures import png
 from tests.support.repositories import lay_repository
 
 pytestmark = pytest.mark.browser
@@ -62,3 +64,22 @@ def test_changes_of_a_conversation_are_shown_merged_and_thrown_away(
         chinese.ask("write x to d.txt")
         open_tree(chinese)
         expect(chinese.get("work-tree-merge")).to_have_text("合并到 main")
+
+
+def test_a_picture_of_the_work_tree_is_shown_in_its_conversation(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    lay_repository(tmp_path / "server/workspace", a_txt="a\n")
+    picture: FilePayload = {"name": "点.png", "mimeType": "image/png", "buffer": png()}
+    with started_server(tmp_path / "server", worktrees="on", **SETTINGS) as server:
+        chat = open_page(url=server.url)
+        chat.ask("write hello to b.txt")
+        chat.get("attach-input").set_input_files(picture)
+        expect(chat.get("attachment")).to_have_attribute("data-path", re.compile("点"))
+        chat.send("look at this")
+        expect(chat.turn.outcome).to_be_visible()
+        shown = chat.turn.at.get_by_test_id("message-pictures").get_by_role("img")
+
+        expect(shown).to_have_js_property("naturalWidth", 1)
+
+        assert not (server.workspace / "uploads").exists()

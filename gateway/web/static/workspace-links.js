@@ -1,13 +1,13 @@
 // Links and pictures in a text that name files of the workspace.
 
-import { request } from "/static/api.js";
 import { el } from "/static/dom.js";
+import { readWorkspaceFile } from "/static/routes.js";
 
 const MAX_PICTURE_BYTES = 20_000_000;
 const routeOf = (path) => `/workspace/file?path=${encodeURIComponent(path)}`;
 
 async function save(path) {
-  const url = URL.createObjectURL(await (await request(routeOf(path))).blob());
+  const url = URL.createObjectURL(await (await readWorkspaceFile(path)).blob());
   el("a", { href: url, download: path.split("/").at(-1) }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
@@ -30,7 +30,7 @@ export async function showImage(link) {
   delete link.dataset.image;
   linkFile(link);
   try {
-    const picture = await (await request(routeOf(link.dataset.path))).blob();
+    const picture = await (await readWorkspaceFile(link.dataset.path)).blob();
     if (!picture.type.startsWith("image/") || picture.size > MAX_PICTURE_BYTES) return;
     const src = URL.createObjectURL(picture);
     const words = link.textContent;
