@@ -162,9 +162,10 @@ def test_a_list_is_gone_with_the_text_it_was_for(chat: ChatPage, server: LiveSer
         expect(chat.composer).to_have_value("another draft")
 
 
-def test_enter_sends_a_command_that_is_written_out(chat: ChatPage) -> None:
+@pytest.mark.parametrize("command", ["/clear", "／clear"])
+def test_enter_sends_a_command_that_is_written_out(chat: ChatPage, command: str) -> None:
     chat.ask("my fern is green")
-    chat.composer.press_sequentially("/clear")
+    chat.composer.press_sequentially(command)
     expect(chat.get("completion")).to_have_count(1)
 
     chat.composer.press("Enter")

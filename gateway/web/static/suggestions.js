@@ -67,7 +67,8 @@ export class Suggestions {
   /** Choose the marked suggestion; false where it stands there already, so that the key means what it means without a list. */
   #take(event) {
     const item = this.#items[this.#at];
-    if (item.insert === this.#field.value.slice(this.#place.start, this.#place.end)) {
+    // An input method may write letters and the slash in full width.
+    if (item.insert === this.#field.value.slice(this.#place.start, this.#place.end).normalize("NFKC")) {
       this.close();
       return false;
     }
