@@ -15,7 +15,7 @@ from typing import Any
 
 from gateway.demo.answer import Reply, ToolCall, call, say
 from gateway.demo.conversation import Conversation, ToolOutcome
-from gateway.demo.plain_requests import QUOTES, requests
+from gateway.demo.plain_requests import QUOTES, is_question, requests
 
 NOTES_PATH = "memory/notes.md"
 
@@ -78,7 +78,7 @@ def recognise(message: str) -> PlainRequest:
     asked = _PLAN_FIRST.sub("", message.strip(), count=1)
     text = _POLITE.sub("", asked, count=1).strip() if len(message) <= _MAX_CHARS else ""
     for kind, language, pattern in requests() if text else ():
-        if found := pattern.fullmatch(text):
+        if (found := pattern.fullmatch(text)) and not is_question(kind, text):
             return PlainRequest(kind, language, _fields(found.groupdict()))
     return PlainRequest("help", "zh" if _CHINESE.search(message) else "en", {})
 
@@ -86,6 +86,8 @@ def recognise(message: str) -> PlainRequest:
 def find_value(key: str, message: str) -> str | None:
     """Return what `message` says that "my `key`" is, or `None`."""
     request = recognise(message)
+    if request.kind in {"remember", "correct"}:
+        request = recognise(request.fields["text"])
     is_told = request.kind == "tell_my" and request.fields["key"].casefold() == key.casefold()
     return request.fields["text"] if is_told else None
 
@@ -328,12 +330,24 @@ def _value_words(request: PlainRequest, conversation: Conversation) -> str:
     """Return what the person or memory says that something is."""
     shown = _quote_memory(conversation.memory)
     lines = [_HEAD.sub("", line.strip("> -")) for line in shown.splitlines()]
-    told = [*lines, *(prompt.text for prompt in conversation.prompts[:-1])]
-    values = (find_value(request.fields["key"], text) for text in reversed(told))
+    key = request.fields["key"]
+    told = [*lines, *_told_earlier(conversation, key)]
+    values = (find_value(key, text) for text in reversed(told))
     if (value := next(filter(None, values), None)) is not None:
         return request.sentence("value", value=value)
     memory = _shown_words(request, conversation)
     return "\n\n".join(filter(None, [request.sentence("no_value"), memory]))
+
+
+def _told_earlier(conversation: Conversation, key: str) -> list[str]:
+    """Return the earlier prompts, those alone that came after `key` was last to be forgotten."""
+    earlier = [prompt.text for prompt in conversation.prompts[:-1]]
+    starts = (
+        number + 1
+        for number, text in enumerate(earlier)
+        if key.casefold() in text.casefold() and recognise(text).kind == "forget"
+    )
+    return earlier[max(starts, default=0) :]
 
 
 def _words_without_calls(request: PlainRequest, conversation: Conversation) -> str:

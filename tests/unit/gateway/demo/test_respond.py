@@ -194,6 +194,57 @@ def test_what_was_said_earlier_is_known_and_otherwise_not(
     assert words_of(MODEL.reply(unknown)).startswith(("I do not know", "我不知道"))
 
 
+BOAT_TOLD, BOAT_ASKED, BOAT_KNOWN = "记住：我的船是绿色的", "我的船是什么颜色？", "你的船是绿色的。"
+NAME_TOLD, NAME_ASKED, NAME_KNOWN = (
+    "remember that my name is Ann",
+    "my name is what?",
+    "Your name is Ann.",
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "asked", "known"),
+    [
+        (BOAT_TOLD, BOAT_ASKED, BOAT_KNOWN),
+        ("记住：我的自行车是红色的", "我的自行车是哪种颜色", "你的自行车是红色的。"),
+        (NAME_TOLD, NAME_ASKED, NAME_KNOWN),
+        ("no, my name is Ann", NAME_ASKED, NAME_KNOWN),
+    ],
+)
+def test_a_question_in_the_form_of_a_statement_is_answered_and_not_kept(
+    told: str, asked: str, known: str
+) -> None:
+    reply = MODEL.reply(read(user(told), assistant("ok"), user(asked), tools=MEMORY))
+    assert (calls_of(reply), words_of(reply)) == ([], known)
+
+
+@pytest.mark.parametrize(
+    ("fact", "asked", "known"),
+    [("我的船是绿色的", BOAT_ASKED, BOAT_KNOWN), ("my name is Ann", NAME_ASKED, NAME_KNOWN)],
+)
+def test_such_a_question_is_answered_from_memory(fact: str, asked: str, known: str) -> None:
+    shown = system(f"{HOOK}memory/facts.md:\n> - [fac_1, fact, 2026-11-28] {fact}")
+    reply = MODEL.reply(read(user(asked), shown, tools=MEMORY))
+    assert calls_of(reply) == []
+    assert words_of(reply).startswith(known)
+
+
+@pytest.mark.parametrize(
+    ("told", "forget", "asked", "unknown"),
+    [
+        (BOAT_TOLD, "忘掉我的船", BOAT_ASKED, "我不知道"),
+        (NAME_TOLD, "please forget my name", NAME_ASKED, "I do not know"),
+    ],
+)
+def test_what_was_to_be_forgotten_is_not_told_from_earlier_messages(
+    told: str, forget: str, asked: str, unknown: str
+) -> None:
+    talk = [user(told), assistant("ok"), user(forget), assistant("ok")]
+    assert words_of(MODEL.reply(read(*talk, user(asked)))).startswith(unknown)
+    again = [user(told), assistant("ok")]
+    assert not words_of(MODEL.reply(read(*talk, *again, user(asked)))).startswith(unknown)
+
+
 def test_what_memory_shows_is_an_answer_or_stands_beside_it() -> None:
     memory = system(f"{HOOK}memory/notes.md:\n> - my locker is number 12\n> - 我的车牌是粤B1")
     for asked, expected in (
@@ -248,6 +299,9 @@ NOT_UNDERSTOOD = {
     "why is the sky blue?": "en",
     "The agent read notes.md yesterday": "en",
     "create a folder docs": "en",
+    "no, what did I say?": "en",
+    "remember my boat?": "en",
+    "其实谁有钥匙？": "zh",
     "hello": "en",
     "天气怎么样": "zh",
     "你好": "zh",
