@@ -23,4 +23,4 @@ def make_allowed_call(conversation: Conversation) -> Reply | None:
         allowed = json.loads(fence["body"])
         return call(ToolCall(allowed["name"], allowed["input"]))
     last = conversation.last.outcomes[-1]
-    return say(f"{last.name}: {last.text}".strip())
+    return say(f"{last.name}: {last.text_for_people}".strip())

@@ -30,6 +30,14 @@ _APPENDED_REMINDER = re.compile(
     r"(?<!\s)\s*<system-reminder>((?:(?!<system-reminder>).)*?)</system-reminder>\s*\Z",
     re.DOTALL,
 )
+_RESULT_REMINDERS = re.compile(
+    r"(?:^[^\S\n]*<system-reminder\b[^<>]*>(?:(?!<system-reminder\b).)*?"
+    r"</system-reminder\b[^<>]*>\s*)+",
+    re.DOTALL | re.MULTILINE,
+)
+"""At the beginning of a line: the lines of a file that was read begin with their numbers."""
+_FILE_STATE = re.compile(r" \(file state is current in your context[^()\n]*\)")
+_FILE_CHANGES = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _HOOK_ERROR = re.compile(r"\A(?:PreToolUse|PostToolUse)(?::\S+)? hook error: ")
 _HOOK_CONTEXT = re.compile(
     r"UserPromptSubmit hook additional context:\s*(?P<text>.*?)"
@@ -47,6 +55,15 @@ class ToolOutcome:
     arguments: JsonObject
     text: str
     is_error: bool
+
+    @property
+    def text_for_people(self) -> str:
+        """The text without what the agent process put into it for the model alone."""
+        end = len(self.text)
+        text = _RESULT_REMINDERS.sub(
+            lambda found: "" if found.start() == 0 or found.end() == end else found[0], self.text
+        )
+        return _FILE_STATE.sub("", text) if self.name in _FILE_CHANGES else text
 
 
 @dataclass(slots=True, kw_only=True)

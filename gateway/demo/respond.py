@@ -393,7 +393,11 @@ def _quote_memory(memory: str) -> str:
 def _quote(outcome: ToolOutcome, request: PlainRequest) -> str:
     """Return an outcome in the tool's own words, a file without its line numbers."""
     what = next((str(value) for value in outcome.arguments.values()), outcome.name)
-    text = _NUMBERED_LINE.sub(r"\1", outcome.text) if outcome.name == "Read" else outcome.text
+    text = outcome.text_for_people
+    if not text.strip():
+        return f"`{what}` {request.sentence('returned_nothing')}"
+    if outcome.name == "Read":
+        text = _NUMBERED_LINE.sub(r"\1", text)
     verb = request.sentence("has_failed" if outcome.is_error else "returned")
     fence = "````" if "```" in text else "```"
     return f"`{what}` {verb}\n{fence}\n{text.strip()[:_MAX_QUOTED_CHARS]}\n{fence}"

@@ -64,6 +64,44 @@ def test_a_denied_call_is_quoted_without_the_agent_programs_prefix() -> None:
     assert "\na.txt is outside.\n" in reply
 
 
+REMINDER = "<system-reminder>Warning: the file\nis old.</system-reminder>"
+STATE = " (file state is current in your context — no need to Read it back)"
+OWN = "<system-reminder>mine</system-reminder>"
+OWN_TAG = "1\t<system-reminder>\n2\tmine</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "name", "result", "quoted"),
+    [
+        ("write x to a.txt", "Write", f"Created: a.txt{STATE}", "```\nCreated: a.txt\n```"),
+        ("把 x 写入 a.txt", "Write", f"Updated: a.txt{STATE}", "```\nUpdated: a.txt\n```"),
+        ("read a.txt", "Read", f"{REMINDER}\n1\told", "```\nold\n```"),
+        ("read a.txt", "Read", f"1\told\n\n{REMINDER}\n{REMINDER}\n", "```\nold\n```"),
+        ("list the files", "Bash", f"a.txt\n\n{REMINDER}", "```\na.txt\n```"),
+        ("read a.txt", "Read", REMINDER, "`Read` returned nothing."),
+        ("读取 a.txt", "Read", REMINDER, "`Read` 没有返回内容。"),
+        # the words of a file or a program stay
+        ("list the files", "Bash", f"a\n{OWN}\nb", f"```\na\n{OWN}\nb\n```"),
+        ("read a.txt", "Read", f"1\ta{STATE}", f"```\na{STATE}\n```"),
+        ("read a.txt", "Read", OWN_TAG, "```\n<system-reminder>\nmine</system-reminder>\n```"),
+    ],
+)
+def test_what_the_agent_program_put_into_a_result_is_not_quoted(
+    prompt: str, name: str, result: str, quoted: str
+) -> None:
+    reply = words_of(MODEL.reply(read(user(prompt), *called(name, result))))
+    assert quoted in reply
+    assert "is old" not in reply
+    if STATE not in quoted:
+        assert STATE not in reply
+
+
+def test_the_result_of_an_allowed_call_is_told_without_it_too() -> None:
+    prompt = '```tool-call\n{"name": "Write", "input": {"file_path": "a.txt"}}\n```'
+    talk = [user(prompt), *called("Write", f"Created: a.txt{STATE}\n\n{REMINDER}")]
+    assert words_of(MODEL.reply(read(*talk))) == "Write: Created: a.txt"
+
+
 MEMORY = [f"mcp__memory__memory_{name}" for name in ("search", "remember", "forget")]
 LOCKER = '{"items": [{"id": "fac_1", "kind": "fact", "title": "my locker number is 12"}]}'
 ZH_LOCKER = '{"items": [{"id": "fac_1", "kind": "fact", "title": "我的柜子号是12"}]}'
