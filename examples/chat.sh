@@ -1,11 +1,11 @@
 #!/bin/sh
-# Candor with curl. CANDOR_URL names the server, CANDOR_TOKEN your token if it wants one.
+# Candor with curl. GATEWAY_URL names the server, GATEWAY_TOKEN your token if it wants one.
 set -eu
-url=${CANDOR_URL:-http://127.0.0.1:8000}
+url=${GATEWAY_URL:-http://127.0.0.1:8000}
 
 call() {
   curl --silent --show-error --fail-with-body --max-time 120 \
-    ${CANDOR_TOKEN:+--header "Authorization: Bearer $CANDOR_TOKEN"} \
+    ${GATEWAY_TOKEN:+--header "Authorization: Bearer $GATEWAY_TOKEN"} \
     --header 'Content-Type: application/json' "$@"
   echo
 }

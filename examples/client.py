@@ -2,7 +2,7 @@
 
     python client.py [MESSAGE]
 
-CANDOR_URL names the server, CANDOR_TOKEN your token if it wants one.
+GATEWAY_URL names the server, GATEWAY_TOKEN your token if it wants one.
 """
 
 import json
@@ -86,9 +86,9 @@ def run_turn(http: httpx.Client, message: str) -> dict[str, Any]:
 def main() -> None:
     """Run one turn and print how it ended."""
     message = " ".join(sys.argv[1:]) or "write hello to greeting.txt"
-    token = os.environ.get("CANDOR_TOKEN")
+    token = os.environ.get("GATEWAY_TOKEN")
     with httpx.Client(
-        base_url=os.environ.get("CANDOR_URL", "http://127.0.0.1:8000"),
+        base_url=os.environ.get("GATEWAY_URL", "http://127.0.0.1:8000"),
         headers={"Authorization": f"Bearer {token}"} if token else {},
         timeout=SILENCE_S,
     ) as http:

@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from gateway.http.tokens import make_token
 from tests.support.live_server import DEADLINE_S, LiveServer, bash, script, started_server
 from tests.support.program import ROOT
 
@@ -26,15 +28,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
-def run(server: LiveServer, *command: str) -> str:
+def run(server: LiveServer, *command: str, **variables: str) -> str:
     done = subprocess.run(
         command,
         env={
             "PATH": os.environ["PATH"],
-            "CANDOR_URL": server.url,
+            "GATEWAY_URL": server.url,
             "ANTHROPIC_BASE_URL": f"{server.url}/anthropic",
             "ANTHROPIC_API_KEY": "any",
             "PYTHONWARNINGS": "error",
+            **variables,
         },
         cwd=server.workspace.parent,
         capture_output=True,
@@ -64,6 +67,20 @@ def test_the_python_client_approves_and_prints_how_the_turn_ended(server: LiveSe
     assert "[answered]" in out
     assert "[ok: Write " in out
     assert "hello" in (server.workspace / "greeting.txt").read_text("utf-8")
+
+
+def test_a_server_with_tokens_serves_the_clients_with_theirs(tmp_path: Path) -> None:
+    token, line = make_token("ada")
+    file = tmp_path / "tokens"
+    file.touch(mode=0o600)
+    file.write_text(line, encoding="utf-8")
+    with started_server(tmp_path / "server", tokens_file=file, demo_cadence_ms=0) as server:
+        told = run(server, "sh", str(EXAMPLES / "chat.sh"), GATEWAY_TOKEN=token)
+        client = (sys.executable, str(EXAMPLES / "client.py"), "hello")
+        answered = run(server, *client, GATEWAY_TOKEN=token)
+
+    assert told.count("event: turn.completed") == 1
+    assert answered.endswith("[answered]\n")
 
 
 def test_the_python_client_loses_no_event_when_its_connection_breaks(server: LiveServer) -> None:

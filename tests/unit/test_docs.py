@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 from gateway.observability.metrics import Metrics
+from gateway.settings import settings_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -18,6 +19,7 @@ DOCUMENTS = sorted(
 _PATH = re.compile(
     r"`((?:app\.py|(?:gateway|memory|policies|tests|deploy|examples|bench|scripts|\.github)/[\w./-]*))`"
 )
+_VARIABLE = re.compile(r"\bCANDOR_\w+")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
@@ -49,6 +51,15 @@ def test_the_map_of_layers_is_the_import_contracts() -> None:
     )
     assert found is not None
     assert found[1] == layer_lists(), f"docs/architecture.md needs:\n{layer_lists()}"
+
+
+def test_every_variable_that_an_example_names_is_a_setting() -> None:
+    """Exported for an example, another `CANDOR_` variable keeps every command from starting."""
+    settings = {variable for variable, *_ in settings_rows()}
+    files = [path for path in (ROOT / "examples").iterdir() if path.is_file()]
+    named = {path.name: set(_VARIABLE.findall(text_of(path))) for path in files}
+    assert named["policy.toml"]
+    assert {name: found - settings for name, found in named.items() if found - settings} == {}
 
 
 def test_every_file_that_a_document_names_exists() -> None:
