@@ -391,8 +391,13 @@ class Intake:
         """
         conversation = await self._access.find(user_id, conversation_id)
         current = self._parts.lanes.current(conversation.id)
-        if current is None or turn_id not in {None, current.turn.id}:
+        if current is None:
             raise Conflict("Nothing is running in this conversation.", code="nothing_running")
+        if turn_id not in {None, current.turn.id}:
+            raise Conflict(
+                "The turn in `turn_id` is not the one that is running.",
+                code="nothing_running",
+            )
         current.control.stop("user_interrupt")
         return current.turn.id
 

@@ -184,6 +184,24 @@ async def test_interrupting_can_wait_for_the_result(
             assert (await stream.rest())[-1].data == answers[0].json()
 
 
+async def test_a_turn_that_does_not_run_is_not_interrupted_in_place_of_the_one_that_does(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        ended = await client.say("first")
+        path = f"/conversations/{ended['conversation_id']}/interrupt"
+        named = f"{path}?turn_id={ended['turn_id']}"
+        nothing = "Nothing is running in this conversation."
+        assert assert_error(await client.post(named), 409, "nothing_running")["message"] == nothing
+        async with streaming(client, HOLD, ended["conversation_id"]) as stream:
+            await stream.until("text.delta")
+            error = assert_error(await client.post(named), 409, "nothing_running")
+            assert error["message"] == "The turn in `turn_id` is not the one that is running."
+            stage.release()
+            assert (await stream.rest())[-1].data["outcome"] == "answered"
+
+
 async def test_a_fork_has_the_messages_up_to_its_turn(tmp_path: Path) -> None:
     async with one_client(tmp_path) as client:
         first = await client.say("a")
