@@ -24,7 +24,7 @@ from gateway.errors import Conflict, UnprocessableEntity
 from gateway.http.context import Context, RequestContext
 from gateway.http.openapi import EVENTS, takes
 from gateway.http.sse import EventStream
-from gateway.ids import TurnId
+from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 
 router = APIRouter()
@@ -64,7 +64,7 @@ async def _accept(
     if named is not None:  # a thread whose run waits for a person must not start it twice
         view = await context.chat.conversations.get(user_id, named)
         if view.state != "idle" and departures.when_busy(named) == "reject":
-            raise Conflict("A run of this thread is not over.", code="conversation_busy")
+            raise Conflict(await _why_busy(context, named), code="conversation_busy")
     place = await threads.place(user_id, message)
     text = compose(
         asked, (), is_new=place.conversation_id is None, knows_history=place.knows_history
@@ -78,6 +78,14 @@ async def _accept(
     accepted = await context.accept(request)
     await threads.note(user_id, message, accepted)
     return accepted
+
+
+async def _why_busy(context: RequestContext, conversation_id: ConversationId) -> str:
+    """Return why a thread cannot take a new message while its turn works or waits."""
+    listed = await context.chat.approvals.listed(context.user_id, conversation_id)
+    if any(question["state"] == "pending" for question in listed):
+        return "A question of this thread waits for an answer. The next run must send `resume`."
+    return "A run of this thread is not over."
 
 
 async def _resume(
