@@ -16,6 +16,7 @@ from memory.facts.gate import FactRefused
 from memory.facts.told import ToldTurn
 from memory.facts.tools import FORGET, REMEMBER, FactTools
 from memory.intents.chronicle import Guard
+from memory.recall.argument_names import unknown_argument
 from memory.recall.tools import (
     DESCRIPTIONS,
     GET,
@@ -101,6 +102,9 @@ async def read_memory(
     if tool == SEARCH:
         found = await memory.search(lookup, arguments)
         return OwnAnswer(found, is_error=not are_valid(arguments))
+    unknown = unknown_argument(arguments, SCHEMAS[GET])
+    if unknown is not None:
+        return OwnAnswer(unknown, is_error=True)
     text = await memory.get(lookup, arguments)
     return OwnAnswer(text or "There is no such item in memory.", is_error=text is None)
 

@@ -15,6 +15,7 @@ from memory.facts.keeper import MAX_IDS, FactKeeper
 from memory.facts.told import Forgotten, NewFact, ToldTurn, texts_of
 from memory.items.item import Item
 from memory.items.scope import Scope
+from memory.recall.argument_names import unknown_argument
 from memory.recall.search import MemorySearch
 
 REMEMBER: Final = "memory_remember"
@@ -95,6 +96,7 @@ class FactTools:
 
     async def remember(self, arguments: Mapping[str, Any], turn: ToldTurn, prove: Prove) -> str:
         """Keep a fact; return it as JSON with the ids of what it replaced."""
+        _check_names(arguments, REMEMBER)
         replaces = _texts(arguments, "replaces")
         new = NewFact(
             text=_text(arguments, "text"),
@@ -111,6 +113,7 @@ class FactTools:
 
     async def forget(self, arguments: Mapping[str, Any], turn: ToldTurn, prove: Prove) -> str:
         """Forget items; return what was forgotten, and where its words still stand, as JSON."""
+        _check_names(arguments, FORGET)
         ids = _texts(arguments, "ids")
         if not ids:
             raise FactRefused("`ids` is missing: name what is to be forgotten.")
@@ -158,6 +161,13 @@ def _fields(fact: Fact) -> dict[str, Any]:
         "date": fact.valid_from.date().isoformat(),
         "lasting": fact.lasting,
     }
+
+
+def _check_names(arguments: Mapping[str, Any], tool: str) -> None:
+    """Refuse a misspelt argument: without `replaces`, say, what was corrected would still hold."""
+    unknown = unknown_argument(arguments, SCHEMAS[tool])
+    if unknown is not None:
+        raise FactRefused(unknown)
 
 
 def _text(arguments: Mapping[str, Any], name: str) -> str:

@@ -13,6 +13,7 @@ from memory.items.item import Item, ItemKind
 from memory.items.scope import Scope
 from memory.items.store import ItemStore
 from memory.items.timespan import TimeSpan
+from memory.recall.argument_names import unknown_argument
 from memory.recall.query import RECALLED_KINDS
 from memory.recall.search import MemorySearch
 from memory.recall.shown import newest_of_equals
@@ -96,7 +97,12 @@ class _Asked:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> "_Asked":
-        """Read the arguments. Raise `ValueError` with a sentence for the model if one is wrong."""
+        """Read the arguments. Raise `ValueError` with a sentence for the model if one is wrong or
+        not known.
+        """
+        unknown = unknown_argument(arguments, SCHEMAS[SEARCH])
+        if unknown is not None:
+            raise ValueError(unknown)
         return cls(
             query=_query(arguments.get("query")),
             kinds=_kinds(arguments.get("kinds")),

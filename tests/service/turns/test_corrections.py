@@ -77,6 +77,21 @@ async def test_a_correction_replaces_and_its_undo_restores(tmp_path: Path) -> No
         assert await memory.facts.store.profile_text(ME) == ""
 
 
+async def test_a_misspelt_argument_changes_nothing(tmp_path: Path) -> None:
+    """A correction without its `replaces` would stand beside what it corrects."""
+    async with running_services(tmp_path) as services:
+        (first,) = saved_ids(await keep(services, "演示在星期四 the demo is on Thursday"))
+        wrong = remember("the demo is on Friday", replace=[first])
+        result = await services.ask(saying("Now the demo is on Friday", wrong))
+        assert result["tools"][0]["status"] == "failed"
+        assert "`replace` is not an argument" in result["tools"][0]["error"]
+        gone = forget("forget the demo", first)
+        gone["input"]["dry_run"] = True
+        result = await services.ask(saying("forget the demo", gone))
+        assert "`dry_run` is not an argument" in result["tools"][0]["error"]
+        assert await held(services) == ["演示在星期四 the demo is on Thursday"]
+
+
 async def test_the_agent_learns_what_its_call_replaced(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         (first,) = saved_ids(await keep(services, LOCKER))

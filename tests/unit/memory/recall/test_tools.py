@@ -13,7 +13,7 @@ from gateway.turns.memory_tools import read_memory
 from memory.clock import utc_now
 from memory.recall.retrievers import FulltextRetriever
 from memory.recall.search import MemorySearch
-from memory.recall.tools import SEARCH, Lookup, MemoryTools
+from memory.recall.tools import GET, SEARCH, Lookup, MemoryTools
 from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from tests.support.episodes import open_memory
 from tests.support.recall import ANN, make_item
@@ -65,6 +65,9 @@ async def test_a_date_that_is_none_is_told_to_the_agent(tools: MemoryTools) -> N
         ({"limit": 0}, "`limit` must be"),
         ({"limit": True}, "`limit` must be"),
         ({"since": "last week"}, "`since` must be an ISO date"),
+        ({"querry": "ferry"}, "`querry` is not an argument of this tool. It takes: query, kinds, "),
+        ({"渡轮": None}, "`渡轮` is not an argument of this tool."),
+        ({"x" * 99: 1}, f"`{'x' * 60}...` is not an argument"),
     ],
 )
 async def test_a_wrong_argument_of_a_search_is_an_error_that_names_it(
@@ -74,6 +77,15 @@ async def test_a_wrong_argument_of_a_search_is_an_error_that_names_it(
     assert answer.is_error
     assert told in answer.text
     assert "not_1" not in answer.text
+
+
+async def test_a_misspelt_argument_is_not_passed_over(tools: MemoryTools) -> None:
+    """Without its query a search would list the newest items as if they were the answer."""
+    answer = await read_memory(tools, SEARCH, {"querry": "zebra"}, Lookup(scope=ANN))
+    assert (answer.is_error, json.loads(answer.text)["items"]) == (True, [])
+    answer = await read_memory(tools, GET, {"item_id": "not_1"}, Lookup(scope=ANN))
+    assert answer.is_error
+    assert answer.text == "`item_id` is not an argument of this tool. It takes: id."
 
 
 async def test_a_number_in_digits_and_a_single_kind_are_understood(tools: MemoryTools) -> None:
