@@ -105,6 +105,7 @@ def without_reply(item: Item) -> Item:
 def without_outdated(item: Item, outdated: Outdated) -> Item:
     """Return the item of a turn without what its reply says of facts that hold no longer: sentences
     with a word of one that what came in its place has not, and with none that only the latter has.
+    Stop words do not count.
     """
     message, _, reply = item.body.partition(f"\n{REPLY}")
     current = _current(reply, outdated)
@@ -133,8 +134,8 @@ def _body(message: str, reply: str) -> str:
 
 def _current(reply: str, outdated: Outdated) -> str:
     for old, new in outdated:
-        before, after = set(QuestionWords.of(old).weights), set(terms(new))
-        gone, come = before - after, after - set(terms(old))
+        gone = set(QuestionWords.of(old).weights).difference(terms(new))
+        come = set(QuestionWords.of(new).weights).difference(terms(old))
 
         def is_old(
             sentence: str, gone: AbstractSet[str] = gone, come: AbstractSet[str] = come

@@ -98,6 +98,7 @@ def test_what_memory_had_shown_is_no_statement_of_the_turn(
 MOVED = (
     ("The canoe is called Lilabell", "The canoe is called Marabell"),
     ("周会在每周三", "周会在每周四"),
+    ("my locker is number 12", "it is in the cellar of the house"),
 )
 
 
@@ -107,6 +108,7 @@ MOVED = (
         ("Your canoe is called Lilabell. It is blue.", "Which boat?\n→ It is blue."),
         ("Lilabell.", "Which boat?"),
         ("周三。", "Which boat?"),
+        ("Yours has the number 12. It is blue.", "Which boat?\n→ It is blue."),
         ("It is Marabell now, no more Lilabell.", None),
         ("The canoe is blue.", None),
     ],
