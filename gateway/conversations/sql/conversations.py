@@ -93,9 +93,9 @@ class ConversationStore:
     ) -> Page:
         """List a user's conversations by last activity, newest first; `limit` is at least 1.
 
-        `query` keeps those whose title, messages (withdrawn ones apart) or replies hold it as it
-        stands, letter case ignored in all scripts. Raise `UnknownCursor` if this user was not given
-        such a cursor.
+        `query` keeps those of which the title, or one turn (message and reply, withdrawn ones
+        apart), holds each of its words, letter case ignored in all scripts. Raise
+        `UnknownCursor` if this user was not given such a cursor.
         """
         where: list[str] = ["c.user_id = ?"]
         values: list[Any] = [str(user_id)]
@@ -133,9 +133,9 @@ class ConversationStore:
     async def matches(
         self, conversation_ids: Sequence[ConversationId], query: str
     ) -> Mapping[ConversationId, TextMatch]:
-        """Return where each conversation holds `query`, in its latest turn that does.
+        """Return where each conversation holds the words of `query`, in its latest turn that does.
 
-        A conversation that holds it in its title alone is left out.
+        A conversation that holds them in its title alone is left out.
         """
 
         def work(reader: Connection) -> dict[ConversationId, TextMatch]:
@@ -150,8 +150,8 @@ class ConversationStore:
     async def find(
         self, conversation_id: ConversationId, query: str, *, limit: int
     ) -> Sequence[TextMatch]:
-        """Return the first place in each turn whose message or reply holds `query`, the latest turn
-        first.
+        """Return the first place in each turn that holds the words of `query`, the latest turn
+        first: that of the query as it stands, or else of one of its words.
         """
         return await self._database.read(
             lambda reader: self._texts.find_blocking(reader, conversation_id, query, limit=limit)

@@ -1,4 +1,4 @@
-"""Find the conversations that contain a text, on PostgreSQL: by an index of grams, then the texts.
+"""Find the conversations that contain words, on PostgreSQL: by an index of grams, then the texts.
 
 The table `search_texts` holds each text with its case folded, and its grams. Queued and running
 turns are few and are not in it.
@@ -14,6 +14,7 @@ from gateway.ids import ConversationId, TurnId, UserId
 from gateway.jsonsafe import clean_text
 from memory.stores.database import Connection
 from memory.stores.sqlite.grams import grams, grams_within
+from memory.stores.sqlite.query_words import LOOKED_UP, holds, words_of
 from memory.stores.sqlite.statements import IN_IDS, id_list
 
 _TITLE: Final = (
@@ -67,16 +68,16 @@ class StoredTextIndex:
     def matching_blocking(
         self, reader: Connection, user_id: UserId, query: str
     ) -> tuple[str, list[Any]]:
-        folded = query.casefold()
+        words = words_of(query)
         rows = reader.execute(
             "SELECT conversation_id, message FROM turns"
             " WHERE user_id = ? AND state IN ('queued', 'running')",
             (user_id,),
         )
-        unended = [row["conversation_id"] for row in rows if folded in row["message"].casefold()]
-        condition = "s.conversation_id = c.id AND strpos(s.folded, ?) > 0"
-        values: list[Any] = [folded]
-        within = sorted(grams_within(query))
+        unended = [row["conversation_id"] for row in rows if holds(row["message"], words)]
+        condition = f"s.conversation_id = c.id AND {_holding(words)}"
+        values: list[Any] = [*words]
+        within = sorted(set().union(*map(grams_within, words[:LOOKED_UP])))
         if within:
             condition += " AND s.grams @> ?"
             values.append([grams("", user_id), *within])
@@ -88,29 +89,33 @@ class StoredTextIndex:
     def find_blocking(
         self, reader: Connection, conversation_id: ConversationId, query: str, *, limit: int
     ) -> Sequence[TextMatch]:
-        folded = query.casefold()
+        words = words_of(query)
         rows = reader.execute(
-            "SELECT t.id, CASE WHEN s.id IS NULL THEN t.message END AS message FROM turns t"
+            "SELECT t.id, CASE WHEN s.id IS NULL THEN t.message END AS message FROM turns t"  # noqa: S608
             " LEFT JOIN search_texts s ON s.turn_id = t.id"
             " WHERE t.conversation_id = ? AND t.state != 'withdrawn'"
-            " AND (s.id IS NULL OR strpos(s.folded, ?) > 0) ORDER BY t.seq DESC",
-            (conversation_id, folded),
+            f" AND (s.id IS NULL OR {_holding(words)}) ORDER BY t.seq DESC",
+            (conversation_id, *words),
         )
-        ids = [
-            row["id"]
-            for row in rows
-            if row["message"] is None or folded in row["message"].casefold()
-        ][:limit]
+        holding = [
+            row["id"] for row in rows if row["message"] is None or holds(row["message"], words)
+        ]
+        ids = holding[:limit]
         found = reader.execute(
             f"SELECT id, message, result FROM turns WHERE id IN {IN_IDS}",  # noqa: S608
             {"ids": id_list(ids)},
         )
         texts = {row["id"]: (row["message"], row["result"]) for row in found}
         return [
-            excerpt(TurnId(turn_id), message, _reply(result and json.loads(result)), folded)
+            excerpt(TurnId(turn_id), message, _reply(result and json.loads(result)), query)
             for turn_id in ids
             for message, result in [texts[turn_id]]
         ]
+
+
+def _holding(words: Sequence[str]) -> str:
+    """Return the condition that a text holds all of these words, which are its values."""
+    return " AND ".join(["strpos(s.folded, ?) > 0"] * len(words))
 
 
 def _said(message: str, result: Any) -> str:

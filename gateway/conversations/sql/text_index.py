@@ -12,7 +12,11 @@ from memory.stores.database import Connection
 
 
 class TextIndex(Protocol):
-    """Finds texts as they stand, letter case ignored. Written in the transactions of the stores."""
+    """Finds texts that hold all words of a query, letter case ignored; a part of a word counts.
+
+    A text is a title, or a turn's message with its reply. It is written in the transactions of
+    the stores.
+    """
 
     def title_changed_blocking(self, writer: Connection, conversation_id: ConversationId) -> None:
         """Index the title that a conversation has now."""
@@ -28,8 +32,8 @@ class TextIndex(Protocol):
     def matching_blocking(
         self, reader: Connection, user_id: UserId, query: str
     ) -> tuple[str, list[Any]]:
-        """Return when a user's conversation holds `query`: a condition on `conversations c`, its
-        values.
+        """Return when a user's conversation has a text that holds `query`: a condition on
+        `conversations c`, its values.
         """
 
     def find_blocking(

@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.grams import grams
+from memory.stores.sqlite.query_words import holds_joined
 from memory.stores.threads import run_to_end
 
 T = TypeVar("T")
@@ -28,9 +29,9 @@ _READER_BUSY_MS: Final = 1000
 _STEPS: Final = 40_000
 """Steps of SQLite between two looks at whether a reader's work is still wanted: some milliseconds.
 Each look waits for the interpreter's lock."""
-_FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., str]]]] = {
-    "casefold": (1, str.casefold),
+_FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., str | bool]]]] = {
     "grams": (2, grams),
+    "holds_words": (2, holds_joined),
 }
 """What statements, triggers and migrations may call, with the number of arguments."""
 

@@ -228,6 +228,45 @@ class ConversationStoreSuite(StoresSuite):
             " is",
         )
 
+    async def test_a_search_finds_each_word_in_any_order_in_one_text(self, stores: Stores) -> None:
+        here = conversation(title="kiln diary")
+        await stores.conversations.create(here)
+        for number, (message, reply) in enumerate(
+            (
+                ("Alpha beta gamma", "The DELTA is 三角洲。"),
+                ("beta", "epsilon 部署完成"),
+            )
+        ):
+            one = await stores.turns.accept(turn(str(number), message=message))
+            await stores.turns.finish([ended(one, result={"reply": reply})], [])
+        await stores.turns.accept(turn("2", message="still queued here"))
+        found = {
+            "beta alpha": ["trn_0"],
+            "GAMMA  beta": ["trn_0"],
+            "三角 alpha": ["trn_0"],
+            "delta alp ga": ["trn_0"],
+            "beta a": ["trn_1", "trn_0"],
+            "完成 beta": ["trn_1"],
+            "here STILL": ["trn_2"],
+            "alpha epsilon": [],
+            "kiln alpha": [],
+            " ".join("abdeghilmpst"): ["trn_0"],
+        }
+        for query, turns in found.items():
+            matches = await stores.conversations.find(here.id, query, limit=9)
+            assert [match.turn_id for match in matches] == turns, query
+            page = await stores.conversations.page(ANN, limit=9, query=query)
+            assert bool(page.conversations) is bool(turns), query
+        titled = await stores.conversations.page(ANN, limit=9, query="diary kiln")
+        assert [entry.id for entry in titled.conversations] == [here.id]
+        for query, shown in {
+            "beta alpha": ("", "Alpha", " beta gamma"),
+            "beta GAMMA": ("Alpha ", "beta gamma", ""),
+            "角洲 delta": ("The ", "DELTA", " is 三角洲。"),
+        }.items():
+            (match,) = await stores.conversations.find(here.id, query, limit=9)
+            assert (match.before, match.text, match.after) == shown, query
+
     async def test_a_search_is_paged_too(self, stores: Stores) -> None:
         for n in range(6):
             title = "wanted" if n % 2 else "other"

@@ -75,6 +75,11 @@ QUERIES = {
     "STRASSE": 1,
     "50%": 1,
     "lo wor": 1,
+    "world HELLO": 1,
+    "失败 部署": 1,
+    "署 x": 1,
+    "o world": 1,
+    "go world": 0,
     "nowhere": 0,
     "": 8,
 }
