@@ -65,7 +65,7 @@ async def test_a_date_that_is_none_is_told_to_the_agent(tools: MemoryTools) -> N
         ({"limit": 0}, "`limit` must be"),
         ({"limit": True}, "`limit` must be"),
         ({"since": "last week"}, "`since` must be an ISO date"),
-        ({"querry": "ferry"}, "`querry` is not an argument of this tool. It takes: query, kinds, "),
+        ({"asked": "ferry"}, "`asked` is not an argument of this tool. It takes: query, kinds, "),
         ({"渡轮": None}, "`渡轮` is not an argument of this tool."),
         ({"x" * 99: 1}, f"`{'x' * 60}...` is not an argument"),
     ],
@@ -81,7 +81,7 @@ async def test_a_wrong_argument_of_a_search_is_an_error_that_names_it(
 
 async def test_a_misspelt_argument_is_not_passed_over(tools: MemoryTools) -> None:
     """Without its query a search would list the newest items as if they were the answer."""
-    answer = await read_memory(tools, SEARCH, {"querry": "zebra"}, Lookup(scope=ANN))
+    answer = await read_memory(tools, SEARCH, {"asked": "zebra"}, Lookup(scope=ANN))
     assert (answer.is_error, json.loads(answer.text)["items"]) == (True, [])
     answer = await read_memory(tools, GET, {"item_id": "not_1"}, Lookup(scope=ANN))
     assert answer.is_error
