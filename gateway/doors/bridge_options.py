@@ -17,23 +17,22 @@ def read_options(
     Raise `StartError` if the token cannot be read, or can be none.
     """
     parser = argparse.ArgumentParser(prog=program, description=about)
-    parser.add_argument(
-        "--url", type=_url, default=address, help=f"where Candor runs; default: {address}"
-    )
+    parser.add_argument("--url", type=_url, help=f"where Candor runs; default: {address}")
     parser.add_argument("--token-file", type=Path, help="a file that holds your token alone")
     try:
         options = parser.parse_args(arguments)
     except SystemExit as exc:
         return int(exc.code or 0)
+    url = options.url or address
     if options.token_file is None:
-        return options.url, None
+        return url, None
     try:
         token = options.token_file.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as exc:
         raise StartError("The file of --token-file cannot be read.") from exc
     if not token or not all("!" <= character <= "~" for character in token):
         raise StartError("The file of --token-file must hold one token and nothing else.")
-    return options.url, token
+    return url, token
 
 
 def _url(text: str) -> str:
