@@ -101,8 +101,10 @@ class ClientLease:
         parts, began_s = self._context.parts, anyio.current_time()
         await self._context.workspace.skills.refresh()
         try:
-            if self._context.workspace.is_missing:
-                raise EngineUnavailable("The workspace of the conversation cannot be opened.")
+            because = self._context.workspace.missing_because
+            if because is not None:
+                told = "The workspace of the conversation cannot be opened."
+                raise EngineUnavailable(told, detail=because)
             self._lease = await parts.pool.acquire(
                 *client_of(parts, conversation, self._context.workspace)
             )

@@ -117,9 +117,11 @@ class TurnRunner:
         except Exception as exc:
             if isinstance(exc, StoreUnavailable) and not isinstance(exc, StoreDamaged):
                 raise
+            because = str(exc.__cause__ or exc)
             if not isinstance(exc, WorkspaceUnavailable):  # that was logged
                 _log.exception("workspace_not_opened", extra={"turn_id": turn.id})
-            workspace = await parts.workspaces.open_empty(turn.user_id)
+                because = type(exc).__name__
+            workspace = await parts.workspaces.open_empty(turn.user_id, because)
         return conversation, workspace
 
     def started_fields(self, turn: Turn, conversation: Conversation) -> dict[str, Any]:

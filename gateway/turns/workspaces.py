@@ -44,8 +44,10 @@ class OpenWorkspace:
     """The user whose workspace it is; None: it is everybody's."""
     work_tree: Path | None = None
     """The folder, if it is a work tree of one conversation."""
-    is_missing: bool = False
-    """True if it cannot be opened, or stands for one that cannot: no agent starts in it."""
+    missing_because: str | None = None
+    """Why it, or the one that it stands for, cannot be opened, for the journal: no agent starts in
+    it. None: it is there.
+    """
 
 
 MakeGate = Callable[[Path, Rules, WorkspaceSkills], ToolGate]
@@ -132,10 +134,10 @@ class OpenWorkspaces:
             self._users.add(owner)
         self._open[owner] = await self._make(place, owner)
 
-    async def open_empty(self, user_id: UserId) -> OpenWorkspace:
-        """Return a workspace in place of one that cannot be opened; it `is_missing`."""
+    async def open_empty(self, user_id: UserId, because: str) -> OpenWorkspace:
+        """Return a workspace in place of one that cannot be opened, in which no agent starts."""
         made = await self._make(self._workspaces.own, self.owner_of(user_id))
-        return replace(made, is_missing=True)
+        return replace(made, missing_because=because)
 
     async def at(self, base: OpenWorkspace, folder: Path) -> OpenWorkspace:
         """Return a work tree of a workspace, under the same rules."""

@@ -144,7 +144,7 @@ class Worktrees:
             folder, is_made = await anyio.to_thread.run_sync(_make, trees, conversation.id)
         opened = await self._workspaces.at(base, folder)
         if not is_made:  # the folder may be there, and is made anew the next time
-            return replace(opened, is_missing=True)
+            return replace(opened, missing_because="Its work tree cannot be made.")
         self._open[conversation.id] = opened
         return opened
 

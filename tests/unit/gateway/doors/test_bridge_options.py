@@ -1,5 +1,6 @@
 """The options of `candor acp` and `candor mcp`: refused before anything is sent to a server."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,9 @@ def test_the_address_of_the_settings_is_one_that_can_be_asked(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    for name in os.environ:
+        if name.startswith("CANDOR_"):  # those of the tests are no settings
+            monkeypatch.delenv(name)
     monkeypatch.setenv("CANDOR_HOST", host)
     assert main([command, "--help"], home=tmp_path) == 0
     assert told in capsys.readouterr().out

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.turns.reply import describe_tools, failures
 from gateway.turns.sentences import MEMORY_REFUSALS, Language
+from memory.recall.argument_names import unknown_argument
 from tests.support.builders import called, evidence_of, failed, finished
 
 FACTS = Path(__file__).resolve().parents[4] / "memory" / "facts"
@@ -16,10 +17,13 @@ SECRET = "The text holds a secret, which is never kept. Leave it out."
 
 
 def refusals() -> Iterator[str]:
-    """Yield what refusals of memory say, without what is put in."""
+    """Yield what refusals of memory say, without what is put in; one is made elsewhere."""
+    yield unknown_argument({"querie": 1}, {"properties": {}}) or ""
     for file in FACTS.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:
+                case ast.Call(func=ast.Name(id="FactRefused"), args=[ast.Name(id="unknown")]):
+                    pass
                 case ast.Call(func=ast.Name(id="FactRefused" | "FactConflict"), args=[argument]):
                     texts = [
                         one.value for one in ast.walk(argument) if isinstance(one, ast.Constant)

@@ -88,7 +88,7 @@ async def test_a_folder_that_cannot_be_made_is_not_open_and_an_empty_one_takes_i
     for _ in range(2):
         with pytest.raises(WorkspaceUnavailable):
             await workspaces.open(DAN)
-    empty = await workspaces.open_empty(DAN)
+    empty = await workspaces.open_empty(DAN, "It is a link.")
     assert (empty.root, empty.user_id) == (tmp_path / "users/.server", DAN)
 
 
