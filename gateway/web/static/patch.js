@@ -1,4 +1,5 @@
-// Brings elements up to date in place: what is the same stays, with the focus and what is selected in it.
+// Brings elements up to date in place: what is the same stays, with the focus and what is selected in it. A listener
+// stays as well, whatever its element shows then: it is for elements that have none of their own.
 
 /** Lengthen or replace a text; what is selected in its beginning stays selected. */
 function patchText(old, text) {

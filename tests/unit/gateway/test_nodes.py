@@ -19,10 +19,17 @@ from tests.support.stores import open_file
 SAY = "from gateway.nodes import own_process_blocking; print(own_process_blocking(), flush=True)"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
-async def test_a_process_of_this_machine_is_known_to_have_ended() -> None:
-    own = await anyio.to_thread.run_sync(own_process_blocking)
-    assert own is not None
+@pytest.fixture
+def own() -> str:
+    """The name of this process."""
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells")
+    name = own_process_blocking()
+    assert name is not None
+    return name
+
+
+async def test_a_process_of_this_machine_is_known_to_have_ended(own: str) -> None:
     assert not await has_ended(own)
     command = [sys.executable, "-c", f"{SAY}; input()"]
     async with await anyio.open_process(command) as process:
@@ -38,25 +45,19 @@ async def test_a_process_of_this_machine_is_known_to_have_ended() -> None:
     assert not await has_ended(f"elsewhere 1 {started}")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 async def test_a_process_lives_on_when_the_clock_of_its_machine_is_set(
-    monkeypatch: pytest.MonkeyPatch,
+    own: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time of day at which the system started moves with its clock."""
-    own = await anyio.to_thread.run_sync(own_process_blocking)
-    assert own is not None
     before_s = psutil.boot_time()
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: before_s + 5)
     assert not await has_ended(own)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 async def test_nothing_is_known_of_a_process_that_the_system_hides(
-    monkeypatch: pytest.MonkeyPatch,
+    own: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As another user's process is where `/proc` is mounted with `hidepid`."""
-    own = await anyio.to_thread.run_sync(own_process_blocking)
-    assert own is not None
 
     def hidden(path: Path, *_: str) -> str:
         raise FileNotFoundError(path)
