@@ -40,17 +40,13 @@ async def reached_limit(
     limits of what works at once. What is used may change until the message is stored, which judges
     for good.
     """
-    if place is not None:
-        running, live = quota.running_turns, quota.live_agents
-        if running is not None and await turns.count_unfinished(user_id) >= running:
-            return "running_turns"
-        if live is not None and await turns.count_at_work(user_id, besides=place) >= live:
-            return "live_agents"
-    used = await turns.used_on(user_id, now.astimezone(UTC).date())
-    if quota.daily_turns is not None and used.turns >= quota.daily_turns:
-        return "daily_turns"
-    is_spent = quota.daily_usd is not None and used.cost_usd >= quota.daily_usd
-    return "daily_usd" if is_spent else None
+    day = await turns.used_on(user_id, now.astimezone(UTC).date())
+    used: dict[QuotaLimit, float] = {"daily_turns": day.turns, "daily_usd": day.cost_usd}
+    if place is not None and quota.running_turns is not None:
+        used["running_turns"] = await turns.count_unfinished(user_id)
+    if place is not None and quota.live_agents is not None:
+        used["live_agents"] = await turns.count_at_work(user_id, besides=place)
+    return quota.reached_by(used)
 
 
 def quota_used(limit: QuotaLimit, quota: Quota, now: datetime) -> QuotaUsed:

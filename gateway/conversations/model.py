@@ -3,12 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast, get_args
 
 from gateway.conversations.schedules import ScheduledRun
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_conversation_id
 
 TurnState = Literal["queued", "running", "completed", "withdrawn"]
+QuotaLimit = Literal["running_turns", "live_agents", "daily_turns", "daily_usd"]
+"""The names of the limits of a `Quota`."""
 Unsettable = Literal["model", "app_code", "environment", "project_id"]
 """Fields that may be cleared."""
 
@@ -321,10 +323,19 @@ class Quota:
         """True if there is a limit."""
         return self != NO_QUOTA
 
+    def reached_by(self, used: Mapping[QuotaLimit, float]) -> QuotaLimit | None:
+        """Return the first limit that leaves no room for a turn beside what is used, or None.
+
+        What `used` does not name is not judged; the order is that of `QuotaLimit`.
+        """
+        for name in get_args(QuotaLimit):
+            most = getattr(self, name)
+            if name in used and most is not None and used[name] >= most:
+                return cast(QuotaLimit, name)
+        return None
+
 
 NO_QUOTA = Quota()
-QuotaLimit = Literal["running_turns", "live_agents", "daily_turns", "daily_usd"]
-"""The names of the limits of a `Quota`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

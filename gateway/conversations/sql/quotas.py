@@ -37,18 +37,14 @@ def limit_of(row: Row) -> float | None:
     return most if most is None or row["name"] == "daily_usd" else int(most)
 
 
-def check_quota_blocking(writer: Connection, turn: Turn, quota: Quota, used: Row) -> None:
-    """Raise `QuotaReached` if a turn that is counted in `used`, and not stored, is one too many."""
+def check_quota_blocking(writer: Connection, turn: Turn, quota: Quota, day: Row) -> None:
+    """Raise `QuotaReached` if a turn that is counted in `day`, and not stored, is one too many."""
+    used: dict[QuotaLimit, float] = {"daily_turns": day["turns"] - 1, "daily_usd": day["cost_usd"]}
     if quota.running_turns is not None:
-        (unfinished,) = writer.execute(UNFINISHED, (turn.user_id,)).fetchone()
-        if unfinished >= quota.running_turns:
-            raise QuotaReached("running_turns", quota)
+        (used["running_turns"],) = writer.execute(UNFINISHED, (turn.user_id,)).fetchone()
     if quota.live_agents is not None:
         others = (turn.user_id, turn.conversation_id)
-        (at_work,) = writer.execute(AT_WORK, others).fetchone()
-        if at_work >= quota.live_agents:
-            raise QuotaReached("live_agents", quota)
-    if quota.daily_turns is not None and used["turns"] > quota.daily_turns:
-        raise QuotaReached("daily_turns", quota)
-    if quota.daily_usd is not None and used["cost_usd"] >= quota.daily_usd:
-        raise QuotaReached("daily_usd", quota)
+        (used["live_agents"],) = writer.execute(AT_WORK, others).fetchone()
+    limit = quota.reached_by(used)
+    if limit is not None:
+        raise QuotaReached(limit, quota)
