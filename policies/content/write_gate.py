@@ -6,14 +6,14 @@ workarounds, gotchas, known issues, owners, escalation paths. English and Chines
 writing memory asks here.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from policies.content.parameters import PARAMETER
 from policies.content.progress import progress_of
+from policies.content.tool_definitions import is_tool_definition, without_tool_definitions
 from policies.content.tool_names import TOOL
 from policies.content.tool_usage import (
     SENTENCE_END,
@@ -26,10 +26,6 @@ from policies.content.tool_usage import (
 Refusal = Literal["empty", "greeting", "heartbeat", "progress", "tool_schema", "never_saved"]
 """Why a text may not become memory, in a word that goes out over HTTP."""
 
-_TYPE_WORD = (
-    "(?:string|str|integer|int|number|float|boolean|bool|array|object|list|dict|enum|null"
-    "|字符串|整数|数字|浮点数?|布尔值?|数组|对象|列表)"
-)
 _GREETING: Final = re.compile(
     r"(?:[\s\W_]|\b(?:hi|hello|hey|hiya|yo|there|good (?:morning|afternoon|evening|night"
     "|day)|greetings"
@@ -60,23 +56,6 @@ _ALL_WELL: Final = re.compile(
     re.IGNORECASE,
 )
 
-_PARAMETER: Final = re.compile(
-    r"""^[\s\-*•|]{0,12}[`\"']?[\w.\-]{1,64}[`\"']?\s?(?:[(（:：|]"""
-    rf"""|-)[\s`\"']{{0,4}}{_TYPE_WORD}(?![A-Za-z]).*$""",
-    re.IGNORECASE,
-)
-_SCHEMA_HEAD: Final = re.compile(
-    r"^[\s#*\-`>]{0,12}(?:tool|name|description|parameters?|arguments?|args"
-    "|input[_ ]?schema|inputs?|schema|required"
-    r"|returns?|usage|mcp__\w+|[\w\-]+::[\w\-]+|工具|名称|描述|说明|参数|入参|必填"
-    "|返回)(?![A-Za-z]).{0,200}$",
-    re.IGNORECASE,
-)
-_FENCE: Final = re.compile(r"^\s{0,8}(?:```|~~~)\w{0,16}\s*$")
-_SCHEMA_KEYS: Final = frozenset(
-    {"input_schema", "inputSchema", "parameters", "properties", "$schema"}
-)
-_MIN_PARAMETERS = 2
 _LABEL: Final = re.compile(r"[\s\-*•>#]{0,12}(?:[^\W\d_]++[ \-]?+){1,3}+\**\s?[:：]")
 """`Gotcha:`, `**注意**：`."""
 _CLAUSE_END: Final = re.compile(r"(?<=[;；])")
@@ -93,7 +72,7 @@ class Cleaned:
 
     text: str
     removed: int
-    """The number of sentences removed."""
+    """The number of sentences and definitions of tools removed."""
 
 
 def refuse_worthless(text: str) -> Refusal | None:
@@ -107,7 +86,7 @@ def refuse_worthless(text: str) -> Refusal | None:
         return "heartbeat"
     if all(progress_of(line) is not None or _is_heartbeat(line) for line in lines):
         return "progress"
-    return "tool_schema" if is_tool_schema(text) else None
+    return "tool_schema" if is_tool_definition(text) else None
 
 
 def _is_heartbeat(line: str) -> bool:
@@ -115,48 +94,18 @@ def _is_heartbeat(line: str) -> bool:
     return beats > 0 and len(line) <= _MAX_GREETING_CHARS and bool(_ALL_WELL.fullmatch(rest))
 
 
-def is_tool_schema(text: str) -> bool:
-    """Return whether a text is only the definition of a tool, as JSON or as a
-    list of parameters.
-    """
-    lines = [line for line in text.splitlines() if line.strip() and not _FENCE.match(line)]
-    begin = next((at for at, line in enumerate(lines) if line.lstrip()[:1] in {"{", "["}), None)
-    if begin is not None and all(_SCHEMA_HEAD.match(line) for line in lines[:begin]):
-        try:
-            return _is_schema(json.loads("\n".join(lines[begin:])))
-        except (ValueError, RecursionError):
-            pass  # it only looks like JSON
-    parameters = [line for line in lines if _PARAMETER.match(line)]
-    rest = [line for line in lines if not _PARAMETER.match(line)]
-    return len(parameters) >= _MIN_PARAMETERS and all(_SCHEMA_HEAD.match(line) for line in rest)
-
-
-def _is_schema(value: Any) -> bool:
-    if isinstance(value, list):
-        return bool(value) and all(map(_is_schema, value))
-    if not isinstance(value, dict):
-        return False
-    for wrapper in ("tools", "function", "functions"):
-        if wrapper in value:
-            return _is_schema(value[wrapper])
-    named = _SCHEMA_KEYS & value.keys()
-    return any(isinstance(value[key], (dict, str)) for key in named) and (
-        "$schema" in named or "type" in value or "name" in value or "input_schema" in named
-    )
-
-
 def without_unsavable(text: str, *, tools: Sequence[str] = ()) -> Cleaned:
-    """Remove the sentences that must never be saved; all else stays as it is.
+    """Remove the definitions of tools and the sentences that must never be saved; all else stays.
 
     `tools` are names or signatures of tools beside those that are known by their form. A name that
     is an ordinary word, such as `Read`, proves nothing and is not looked for, nor is such a
     parameter.
     """
+    text, removed = without_tool_definitions(text)
     active = ActiveTools.of(tools, with_words=False)
     if not _POINTER.search(text) and active.mark(text) == text:
-        return Cleaned(text, 0)
+        return Cleaned(text, removed)
     reader = UsageReader(active, by_form=True)
-    removed = 0
     kept_lines: list[str] = []
     for line in text.split("\n"):
         sentences = [

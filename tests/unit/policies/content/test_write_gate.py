@@ -1,28 +1,9 @@
 """What may become memory, and what is taken out of it."""
 
-import json
-
 import pytest
 
-from policies.content.write_gate import is_tool_schema, refuse_worthless, without_unsavable
+from policies.content.write_gate import refuse_worthless, without_unsavable
 from tests.support.tables import read_rows
-
-SCHEMA = json.dumps(
-    {
-        "name": "mcp__ata__article_query",
-        "description": "Query articles",
-        "input_schema": {
-            "type": "object",
-            "properties": {"topic": {"type": "string"}, "page": {"type": "integer"}},
-            "required": ["topic"],
-        },
-    },
-    indent=2,
-)
-PARAMETERS = """Tool: mcp__ata__article_query
-Parameters:
-- topic (string, required): what to look for
-- page (integer): from 1"""
 
 
 @pytest.mark.parametrize(("text", "reason"), read_rows("worthless"))
@@ -53,17 +34,6 @@ def test_what_says_something_is_not_refused(text: str) -> None:
         assert refuse_worthless(text) == "greeting"
     else:
         assert refuse_worthless(text) is None
-
-
-def test_json_that_is_no_schema_is_none() -> None:
-    assert not is_tool_schema('{"parameters": 3}')
-    assert not is_tool_schema("[]")
-    assert not is_tool_schema('[{"a": 1}]')
-    assert not is_tool_schema("{broken")
-    assert is_tool_schema(json.dumps({"tools": [json.loads(SCHEMA)]}))
-    assert is_tool_schema(
-        json.dumps({"type": "function", "function": {"name": "f", "parameters": {}}})
-    )
 
 
 NEVER = [
