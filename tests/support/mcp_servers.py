@@ -100,6 +100,12 @@ class Running:
 
         await anyio.to_thread.run_sync(accept_blocking)
 
+    async def until_offered(self, server: str) -> None:
+        """Wait until the tools of a server are offered: a first import may take long."""
+        with anyio.fail_after(LIMIT_S):
+            while server not in self.offered():  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+
     async def until_states(self, server: str, **states: str) -> None:
         """Wait until the tools of a server are in these states."""
         with anyio.fail_after(LIMIT_S):

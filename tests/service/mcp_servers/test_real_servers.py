@@ -26,6 +26,7 @@ async def test_the_time_server_is_called(tmp_path: Path) -> None:
         "reading": ["get_current_time", "convert_time"],
     }
     async with running(settings_with(tmp_path, {"time": table})) as here:
+        await here.until_offered("time")
         assert here.offered() == {"time": ["get_current_time", "convert_time"]}
         given = {
             "source_timezone": "Asia/Tokyo",
@@ -62,6 +63,7 @@ async def test_the_git_server_works_in_the_workspace_and_with_the_tools_that_are
     for words in (("init", "-q"), ("add", "a.txt")):
         await anyio.run_process(["git", "-C", str(repository), *words])
     async with running(settings) as here:
+        await here.until_offered("git")
         assert {*here.offered()["git"]} == {"git_status", "git_log", "git_commit"}
         at = {"repo_path": str(repository)}
         assert "a.txt" in (await here.call("git", "git_status", **at)).text
@@ -85,6 +87,7 @@ async def test_the_filesystem_server_works_in_the_workspace_alone(tmp_path: Path
     }
     settings = settings_with(tmp_path, {"files": table})
     async with running(settings) as here:
+        await here.until_offered("files")
         assert here.offered() == {"files": ["read_text_file", "write_file"]}
         note = str(settings.workspace / "note.md")
         told = await here.call("files", "write_file", path=note, content="# 苍鹭\n")
@@ -118,6 +121,7 @@ async def test_the_fetch_server_reaches_the_ports_that_the_file_gives_it_and_no_
             "network": [port],
         }
         async with running(settings_with(tmp_path, {"fetch": table})) as here:
+            await here.until_offered("fetch")
             told = await here.call("fetch", "fetch", raw=True, url=f"http://127.0.0.1:{port}/")
             assert not told.is_error, told.text
             assert "They wade." in told.text
