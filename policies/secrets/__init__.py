@@ -1,9 +1,10 @@
 """Finds secrets in texts and masks them, for logs, memory, errors and events.
 
-Four kinds: values that the caller knows (`known`), tokens in the formats of providers (`formats`),
-values under or beside a key (`pairs`), and what stands where only secrets stand (`places`). A mask
-keeps up to four characters: `sk-a…[masked]`. The time grows with the text's length alone: each
-expression is bounded or reads on without going back. Masking twice gives the same as masking once.
+Five kinds: values that the caller knows (`known`), tokens in the formats of providers (`formats`),
+values under or beside a key (`pairs`), values that a sentence states (`statements`), and what
+stands where only secrets stand (`places`). A mask keeps up to four characters: `sk-a…[masked]`.
+The time grows with the text's length alone: each expression is bounded or reads on without going
+back. Masking twice gives the same as masking once.
 """
 
 from policies.secrets.detect import mask_secrets, mask_secrets_counted

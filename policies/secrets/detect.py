@@ -14,6 +14,7 @@ from policies.secrets.keys import CHINESE_KEYS, keys_in
 from policies.secrets.known import mask_known
 from policies.secrets.pairs import pair_spans
 from policies.secrets.places import BLOCK_BEGIN, BLOCK_END, BLOCK_REST, block_spans, place_spans
+from policies.secrets.statements import QUOTED_STATEMENT, UNIT_CHARS
 from policies.secrets.text import MASK, Masked, Plain, Span, lowered, mask_spans
 
 MOST_WAITING_CHARS = 4_096
@@ -21,14 +22,19 @@ MOST_WAITING_CHARS = 4_096
 MOST_BLOCK_CHARS = 16_384
 """The longest key blocks are a little shorter."""
 
-_SIGNS = r"(?:[ \t\"'\\*_`~\[\]){}|<>=:：,→+“「『‘\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
+_SIGNS = (
+    r"(?:[ \t\"'\\*_`~\[\]){}|<>=:：,→+“「『‘’–—\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
+)
 _LINK_WORDS = (
     "(?:has|have|been|is|was|are|were|will|be|now|still|currently|just|again|temporarily"
-    "|always|set|changed?"
-    "|reset|updated?|rotated?|switched|back|to|v[a-z]{0,4}|none|(?:for|of|on|in"
-    r"|at)(?:[ \t]{1,4}[^\s…]{1,40}){0,5})(?![A-Za-z0-9])|[(（][^()（）\n…]{0,40}[)）]?|"
-    "[已经經现現在目前应應该該就还還仍依然默认認暂暫时時临臨统統一被都将將会會要重新先又"
-    "再修改变變更换換设設置定调調整配成到如下发發告诉訴给給你用了]{1,12}"
+    "|always|simply|actually|set|changed?"
+    "|reset|updated?|rotated?|switched|back|v[a-z]{0,4}|none|should|would|must|used|remains|s"
+    "|(?:for|of|on|in|at|that|which|i|we|you|he|she|they"
+    r"|to(?=[ \t]{1,4}(?:the|my|our|his|her|their|your)[ \t]))(?:[ \t]{1,4}[^\s…]{1,40}){0,5}"
+    r"|to)(?![A-Za-z0-9])|[(（][^()（）\n…]{0,40}[)）]?|"
+    "[已经經现現在目前应應该該就還还仍依然默认認暂暫时時临臨统統一被都將将会會要重新先又"
+    "再修改变變更换換设設置定调調整配成到如下发發告诉訴给給你用了"
+    "我他她们們咱写寫填的叫原来來以之前]{1,12}"
 )
 _BEFORE_QUOTE = r"[\s=:：(\[{,>|是为為爲了给給到成\\*_`~+]"
 _BARE = r"[^\s\"'\\;<>，。；、！？“”「」『』…]*"
@@ -45,7 +51,9 @@ _VALUE = (
     r"|[!-~]*)"
 )
 _AFTER_KEY = re.compile(
-    rf"{_SIGNS}{{0,64}}(?:(?:{_LINK_WORDS}){_SIGNS}{{0,16}}){{0,8}}{_VALUE}", re.IGNORECASE
+    rf"{_SIGNS}{{0,64}}(?:(?:{_LINK_WORDS}){_SIGNS}{{0,16}}){{0,8}}{_VALUE}"
+    rf"(?:(?<=[0-9])(?:{UNIT_CHARS}))?",
+    re.IGNORECASE,
 )
 """All that the reading of a key may depend on, or more."""
 _QUOTED_AFTER_KEY = re.compile(rf"{_SIGNS}{{1,64}}?(?:{_QUOTED})")
@@ -109,7 +117,9 @@ def _undivided(text: str) -> Iterator[Span]:
     for match in _LINE.finditer(low):
         yield match.span()
     for key in keys_in(text):
-        after = (_AFTER_KEY.match(text, key.end), _QUOTED_AFTER_KEY.match(text, key.end))
+        after = [_AFTER_KEY.match(text, key.end), _QUOTED_AFTER_KEY.match(text, key.end)]
+        if key.is_phrase:
+            after += [QUOTED_STATEMENT.match(text, key.end)]
         end = max((found.end() for found in after if found is not None), default=key.end)
         yield key.start, end - (end < len(text))  # nothing that follows the end belongs to it
         if end == len(text):

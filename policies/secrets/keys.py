@@ -20,7 +20,8 @@ _CHINESE_TOKENS = words(
     "密钥 密鑰 秘钥 秘鑰 金鑰 令牌 权杖 權杖 私钥 私鑰 凭证 憑證 凭据 憑據 授权码 授權碼 "
     "激活码 啟用碼"
 )
-CHINESE_KEYS = (*_CHINESE_PHRASES, *_CHINESE_TOKENS)
+_SPOKEN = words("暗号 暗號")
+CHINESE_KEYS = (*_CHINESE_PHRASES, *_CHINESE_TOKENS, *_SPOKEN)
 
 
 def any_of(words: tuple[str, ...]) -> str:
@@ -44,7 +45,15 @@ _LOOSE_KEYS = (
     r"|key(?<=[a-z0-9][_\-]key)(?![a-z0-9_])|key(?<=[a-z0-9]key)(?![a-z0-9_])"
     r"|pat(?<=_pat)(?![a-z0-9])|auth(?<=[_\"]auth)(?![a-z0-9_])"
 )
-_KEY = re.compile(rf"(?P<phrase>{_PHRASE_KEYS})|(?P<opaque>{_OPAQUE_KEYS})|{_LOOSE_KEYS}")
+# Words of people and not of programs: `pin` names a contact there, and 暗号 a cipher.
+_SPOKEN_KEYS = (
+    r"(?<![a-z0-9_.\-])pin(?:[ \-]?(?:code|number)|[ ]?[码碼])?(?![a-z0-9_])"
+    rf"|{'|'.join(_SPOKEN)}"
+)
+_KEY = re.compile(
+    rf"(?P<phrase>{_PHRASE_KEYS})|(?P<opaque>{_OPAQUE_KEYS})|(?P<spoken>{_SPOKEN_KEYS})"
+    rf"|{_LOOSE_KEYS}"
+)
 # `SMTP_PASS`, `dbPass`, `root_pw` mean as much as the whole word.
 _LOGINS = words(
     "admin become bind db ftp imap ldap login mail mysql pg postgres redis root smtp ssh "
@@ -63,7 +72,7 @@ _OPENS_NOTHING = words(
     "public pub cache primary partition sort foreign idempotency host object row range "
     "hash dedup group lookup known gpg pgp ssh index map"
 )
-_KEY_WORDS = ("pass", "pw", "psk", "_pat", "auth", "token", "secret", "key", "credential")
+_KEY_WORDS = ("pass", "pw", "psk", "_pat", "auth", "token", "secret", "key", "credential", "pin")
 """One of them is in every ASCII text with a key; a search for plain words is the fastest."""
 
 
@@ -77,6 +86,10 @@ class Key:
     """True if people choose what stands under it, so that any word may be it."""
     is_loose: bool = False
     """True if the value itself has to look like a secret."""
+    is_spoken: bool = False
+    """True if it names a secret in sentences alone, and no field or setting."""
+    is_pin: bool = False
+    """True if only digits are a value of it."""
 
 
 _MAX_NAME_CHARS: Final = 100
@@ -97,7 +110,7 @@ def _names_secret(name: str) -> bool:
     quoted = f'"{plain}"'
     if plain.lower() == "pwd":  # the present folder
         return False
-    is_key = any(key.end == len(quoted) - 1 for key in keys_in(quoted))
+    is_key = any(key.end == len(quoted) - 1 and not key.is_spoken for key in keys_in(quoted))
     return is_key or plain.lower().endswith(_HEADERS)
 
 
@@ -107,7 +120,10 @@ def keys_in(text: str) -> Iterator[Key]:
     if not _may_hold_key(low):
         return
     for match in _KEY.finditer(low):
-        if match.lastgroup is not None:
+        if match.lastgroup == "spoken":
+            is_pin = match[0].startswith("pin")
+            yield Key(*match.span(), is_phrase=True, is_spoken=True, is_pin=is_pin)
+        elif match.lastgroup is not None:
             yield Key(*match.span(), is_phrase=match.lastgroup == "phrase")
         elif (key := _loose_key(text, low, match)) is not None:
             yield key

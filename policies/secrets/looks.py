@@ -43,6 +43,13 @@ _ELSEWHERE = re.compile(
     r"|\d{4}-\d\d-\d\d|\d{1,3}(?:\.\d{1,3}){2,3}",
     re.ASCII,
 )
+# A standard, a ticket: `RFC-7617-encoded`, `OPS-4821`.
+_NUMBERED = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:rfc|iso|iec|cve|fips|nist|ieee|ansi|pci|cp|gbk?|level|step|part|version"
+    r"|issue|ticket|bug|policy|chapter|section|page|figure|table)[-_ ]?\d[\d.\-]{0,12}"
+    r"|(?-i:[A-Z]{2,10}-\d{1,6})(?![A-Za-z0-9]))",
+    re.IGNORECASE,
+)
 _JOINTS = re.compile(r"[\-_./:,=+()\[\]{}|?]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^A-Za-z0-9]", re.ASCII)
 _SIGN_INSIDE = re.compile(r"[A-Za-z0-9][!@#$%^~*]+[A-Za-z0-9]", re.ASCII)
@@ -58,6 +65,22 @@ _LONG_CHARS = 16
 _LONG_CHARS_EACH = 5.0
 _MIN_DENSE_LETTERS = 8
 _MIN_LETTER_PIECES = 4
+_MIN_SPOKEN_CHARS = 6
+_MIN_SPOKEN_DIGITS = 2
+_MIN_WORD_CHARS = 4
+_MIN_WORDS_JOINED = 4
+_MIN_PARTS_WITH_NUMBER = 3
+_MIN_PASSPHRASE_WORDS = 3
+_LONG_NUMBER = re.compile(r"\d{3}")
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9]{2,20}")
+_REMARKS = frozenset(
+    "a an the is are was be been being to of on in at by for from with without and or not no nor "
+    "as than that this it its too very must should may might can cannot could will would has have "
+    "had if when please your you my our their use used uses using enter type already "
+    "least most only all any more less long short weak strong character characters digits letters "
+    "password passwords passphrase per each every before after does do did".split()
+)
+"""Words that a remark on a password has, and a passphrase hardly."""
 _LETTERS_EACH = 2.5
 
 
@@ -111,6 +134,57 @@ def looks_chosen(value: str) -> bool:
     if _JOINTS.search(value) or _TECHNICAL.search(value):
         return False
     return is_mixed(value) or _SIGN_INSIDE.search(value) is not None
+
+
+def looks_spoken(value: str) -> bool:
+    """Return whether a sentence would hardly have this word behind "the password is", which proves
+    less of a key than of these: `blue-Horse-4821`, `abc123`, `correct-horse-battery-staple`.
+    """
+    value = value[:_JUDGED_CHARS]
+    if _is_something_else(value):
+        return False
+    if looks_chosen(value):
+        return True
+    rest = _NUMBERED.sub("", _TECHNICAL.sub("", value))
+    parts = _JOINTS.split(rest)
+    letters, digits = sum(map(str.isalpha, rest)), sum(map(str.isdigit, rest))
+    if len(parts) == 1:
+        return len(rest) >= _MIN_SPOKEN_CHARS and letters > 0 and digits >= _MIN_SPOKEN_DIGITS
+    if digits == 0:
+        is_long = all(len(part) >= _MIN_WORD_CHARS and part.isalpha() for part in parts)
+        return is_long and len(parts) >= _MIN_WORDS_JOINED
+    if letters < _MIN_WORD_CHARS - 1:
+        return False
+    return (
+        _LONG_NUMBER.search(rest) is not None
+        or any(len(part) > _MIN_WORD_CHARS and is_mixed(part) for part in parts)
+        or (len(parts) >= _MIN_PARTS_WITH_NUMBER and digits >= _MIN_SPOKEN_DIGITS)
+    )
+
+
+def looks_spoken_and_mixed(value: str) -> bool:
+    """Return whether a value also has letters of both sizes and a number, as few names have:
+    `Lisi8842`, and not `user-0042`.
+    """
+    rest = _NUMBERED.sub("", _TECHNICAL.sub("", value[:_JUDGED_CHARS]))
+    is_mixed_up = _has_both_sizes(rest) and _LONG_NUMBER.search(rest) is not None
+    return is_mixed_up and looks_spoken(value)
+
+
+def is_passphrase(value: str) -> bool:
+    """Return whether words between quotes are chosen ones, and no remark: `tall green mountain`."""
+    found = value.split()
+    has_number = any(map(str.isdigit, value))
+    return (
+        len(found) >= _MIN_PASSPHRASE_WORDS - has_number
+        and all(_PLAIN_WORD.fullmatch(word) for word in found)
+        and _REMARKS.isdisjoint(map(str.lower, found))
+        and ORDINARY_VALUES.isdisjoint(map(str.lower, found))
+    )
+
+
+def _has_both_sizes(value: str) -> bool:
+    return any(map(str.islower, value)) and any(map(str.isupper, value))
 
 
 def looks_random(value: str) -> bool:

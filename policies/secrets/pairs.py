@@ -22,6 +22,7 @@ from policies.secrets.looks import (
     looks_random,
     looks_scattered,
 )
+from policies.secrets.statements import stated
 from policies.secrets.text import MASK, Span
 
 # Markdown between a name and its value.
@@ -112,7 +113,14 @@ def pair_spans(text: str) -> Iterator[Span]:
     last = (0, 0)
     for key in keys_in(text):
         if not last[0] <= key.start < last[1]:  # no part of the value before
-            span = _assigned(text, key) or _told(text, key) or _paired(text, key)
+            if key.is_spoken:
+                span = stated(text, key)
+            elif key.is_phrase:
+                span = _assigned(text, key) or _told(text, key) or stated(text, key)
+            else:
+                span = _assigned(text, key) or _told(text, key)
+            if span is None and not key.is_spoken:
+                span = _paired(text, key)
             if span is not None:
                 yield span
                 last = span

@@ -30,6 +30,20 @@ UNITS = [
     *("secret is ", "-----BEGIN RSA PRIVATE KEY-----\n", '{"password":', "cookie: a=b"),
     *("login: a password ", "passwordpassword=", "%20ghp_", "\x1b[31m"),
     *("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/"),
+    # what sentences state
+    *(
+        "pin ",
+        "pin: 4821 ",
+        "PIN 码是",
+        "暗号“",
+        "暗号是“春眠",
+        "密码我的",
+        "密码 4821 ",
+        "password's ",
+    ),
+    *("password that is ", "password is 4821 ", 'password is "a b ', "password should be a-1-"),
+    *("password:\n", "password - a", "password to the ", "密码是“a b ", "password is a-a-a-a-"),
+    *("password which we ", "passcode 's ", "密码还是原来的 "),
 ]
 _MOST_CALLS_A_CHAR = 16
 
