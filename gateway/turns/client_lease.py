@@ -61,6 +61,7 @@ def own_calls(context: TurnContext) -> OwnCalls:
             tools=memory.tools,
             messages=ConversationMessages(parts.turns, turn),
             guard=context.chronicle.guard,
+            is_still_on=context.has_memory_on,
         )
     if memory.cases is not None and conversation.uses_cases:
         callers[CASE_SERVER.name] = CaseCalls(

@@ -122,6 +122,7 @@ class TurnContext:
             memory,
             self.turn,
             is_on=self.conversation.memory_enabled,
+            is_still_on=self.has_memory_on,
             guard=memory.guard_of(self.events),
         )
         self.journal = self.parts.journal.open(
@@ -130,6 +131,14 @@ class TurnContext:
             self.started_at,
             shown=str if self.workspace.user_id is None else self.workspace.paths.shown,
         )
+
+    async def has_memory_on(self) -> bool:
+        """Return whether memory is on for the conversation now, which may be deleted.
+
+        Raise `StoreUnavailable` if that cannot be read.
+        """
+        conversation = await self.parts.conversations.get(self.conversation.id, self.turn.user_id)
+        return conversation is not None and conversation.memory_enabled
 
     @property
     def elapsed_s(self) -> float:

@@ -8,7 +8,7 @@ from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.sql.turns import TurnStore
 from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool, OwnToolCaller
 from gateway.turns.conversation_memory import ConversationTools, scope_of
-from gateway.turns.turn_memory import told_turn
+from gateway.turns.turn_memory import IsOn, told_turn
 from memory.errors import StoreUnavailable
 from memory.facts import tools as fact_tools
 from memory.facts.evidence import Message, Prove, said_in
@@ -37,6 +37,7 @@ MEMORY_SERVER: Final = OwnServer(SERVER, (*_READING, *_WRITING))
 READING_MEMORY_SERVER: Final = OwnServer(SERVER, _READING)
 """Where nothing is to become a fact."""
 _PAGE: Final = 50
+_SWITCHED_OFF: Final = "Memory is switched off for this conversation now."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,12 @@ class MemoryCalls:
     messages: ConversationMessages
     guard: Guard
     """Of what is written."""
+    is_still_on: IsOn
 
     async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
-        """Answer a call."""
+        """Answer a call; refuse it if the person switched memory off since the turn began."""
+        if not await self.is_still_on():
+            return OwnAnswer(_SWITCHED_OFF, is_error=True)
         match name.rpartition("__")[2]:
             case (fact_tools.REMEMBER | fact_tools.FORGET) as tool if self.facts is not None:
                 told = told_turn(self.turn, self.conversation, self.guard)

@@ -73,6 +73,8 @@ _KEPT: Final[Mapping[Verbatim, str]] = {
 }
 """The sentence about a message that is kept itself."""
 _CUT_OFF: Final = frozenset({"interrupted", "stopped", "engine_failed"})
+IsOn = Callable[[], Awaitable[bool]]
+"""Reads whether memory is on for the conversation now; may raise `StoreUnavailable`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +122,22 @@ class TurnChronicle:
     """The intents of one turn. Each method returns the intent's fields for the turn's log."""
 
     def __init__(
-        self, memory: TurnMemory, turn: Turn, *, is_on: bool, guard: Guard = unguarded
+        self,
+        memory: TurnMemory,
+        turn: Turn,
+        *,
+        is_on: bool,
+        is_still_on: IsOn | None = None,
+        guard: Guard = unguarded,
     ) -> None:
-        """Initialise; `guard` is called in each transaction that writes for the turn."""
+        """Initialise; `guard` is called in each transaction that writes for the turn.
+
+        `is_still_on` is asked before anything is kept, because the person may have switched memory
+        off since the turn began. None: nobody can have.
+        """
         self._memory = memory
         self._turn = turn
+        self._is_still_on = is_still_on
         self.guard = guard
         self._recorder = memory.recorder if is_on else None
         self.state: MemoryState = "off" if not is_on else "missing" if memory.is_missing else "on"
@@ -219,6 +232,11 @@ class TurnChronicle:
         reports it.
         """
         keeper, turn = self._memory.facts, self._turn
+        try:
+            await self._keeps()
+        except StoreUnavailable:
+            _log.exception("facts_not_kept", extra={"turn_id": turn.id})
+            return {}, ()
         if self._recorder is None or keeper is None:  # a model may say that it did
             asked = "nothing_forgotten" if asks_to_forget(turn.message) else None
             return {}, self._notices(nothing_forgotten=asked)
@@ -267,6 +285,17 @@ class TurnChronicle:
         """The sentence about a turn that `record` could not write."""
         return "memory_missing" if self.state == "missing" else "memory_not_written"
 
+    async def _keeps(self) -> bool:
+        """Return whether memory is on; drop what was noted if it is off by now."""
+        if self._recorder is None:
+            return False
+        if self._is_still_on is None or await self._is_still_on():
+            return True
+        self._recorder = None
+        self._intents.clear()
+        self.state = "off"
+        return False
+
     async def record(self) -> bool:
         """Record everything in one transaction; return False if that failed."""
         if self.state == "missing":
@@ -275,6 +304,8 @@ class TurnChronicle:
         if self._recorder is None or not self._intents:
             return True
         try:
+            if not await self._keeps():
+                return True
             await self._recorder.record_intents(self._intents, self.guard)
         except LeaseLost:
             return False  # as in `conclude`

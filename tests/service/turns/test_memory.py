@@ -3,17 +3,21 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import pytest
 
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
+from gateway.turns.context import TurnContext
 from gateway.turns.requests import ChatRequest
+from memory.errors import StoreUnavailable
 from memory.intents.chronicle import IntentRecord
 from memory.items.scope import Scope
 from memory.recall.query import ContextPack, QueryPack
 from tests.support.builders import codes
+from tests.support.fact_turns import held, remember, saying
 from tests.support.services import RunningServices, of_kind, running_services, script
 
 WROTE = script(
@@ -133,6 +137,56 @@ async def test_a_conversation_without_memory_leaves_nothing(tmp_path: Path) -> N
         lines = await services.journal_of(result)
     assert [record.turn_id for record in records if record.turn_id] == []
     assert not any("intent" in line for line in lines)
+
+
+@pytest.mark.parametrize("said", ["remember that my locker is number 12", "记住：我的柜子是12号"])
+async def test_memory_that_is_switched_off_during_a_turn_keeps_nothing_of_it(
+    tmp_path: Path, said: str
+) -> None:
+    mkdir = {"tool": "Bash", "input": {"command": "mkdir otters"}}
+    message = saying(said, mkdir, remember(said))
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await services.send(message)
+        question = await services.question_of(accepted)
+        await services.change(accepted.conversation_id, memory_enabled=False)
+        await services.answer(question, "allow")
+        result = await services.result_of(accepted)
+        records = await intents_of(services, conversation_id=accepted.conversation_id)
+        assert await episodes_of(services) == []
+        assert await held(services) == []
+    assert [record.turn_id for record in records if record.turn_id] == []
+    assert result["memory"]["saved"] == []
+    assert [tool["status"] for tool in result["tools"]] == ["ok", "failed"]
+    assert not {"kept_verbatim", "memory_not_written"} & set(codes(result["notices"]))
+
+
+async def test_a_turn_that_began_without_memory_leaves_nothing_though_it_is_on_when_it_ends(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        conversation_id = await services.create()
+        await services.change(conversation_id, memory_enabled=False)
+        accepted = await services.send(WROTE, conversation_id)
+        question = await services.question_of(accepted)
+        await services.change(conversation_id, memory_enabled=True)
+        await services.answer(question, "allow")
+        await services.result_of(accepted)
+        records = await intents_of(services, conversation_id=conversation_id)
+        assert await episodes_of(services) == []
+    assert [record.turn_id for record in records if record.turn_id] == []
+
+
+async def test_a_switch_that_cannot_be_read_is_reported_and_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable = AsyncMock(side_effect=StoreUnavailable)
+    monkeypatch.setattr(TurnContext, "has_memory_on", unreadable)
+    async with running_services(tmp_path) as services:
+        result = await services.ask(saying("remember that my locker is number 12"))
+        records = await intents_of(services, conversation_id=result["conversation_id"])
+        assert await held(services) == []
+    assert [record.turn_id for record in records if record.turn_id] == []
+    assert "memory_not_written" in codes(result["notices"])
 
 
 STALE = "# Bash\n\nParameter schema: command, timeout. A guessed call format.\n"
