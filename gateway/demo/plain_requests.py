@@ -18,6 +18,8 @@ _NAME = (
 """The name of a file: a bare word, or anything in quotes; a noun before it is skipped."""
 _NO_EN = r"(?:no|nope|actually|correction)[,:]?\s+"
 _NO_ZH = r"(?:不对|不是|更正|错了|其实)[，,：:\s]*"
+# 记住：… is an order, whatever its words are.
+_DO_YOU_RECALL = r"你?(?:还|都)?记得(?!\s*[：:，,])|(?:你|还|都){1,2}记住了?|记住(?:了|(?=吗))"
 _MY_EN = r"my (?P<key>\w[\w ]{0,40}?) is "
 _MY_ZH = r"我的(?P<key>[^\s，。？！是叫]{1,20})(?:是|叫)\s*"
 _FORMS: Mapping[str, Sequence[tuple[str, str]]] = {
@@ -55,7 +57,7 @@ _FORMS: Mapping[str, Sequence[tuple[str, str]]] = {
     "zh": (
         ("skill", r"请?使用技能\s*(?P<name>[\w:-]+)：先用这个名称调用.+?附在后面。(?P<text>.*)"),
         ("cases", r"(?:搜索|查找|搜)(?:一下)?(?:记忆)?案例[：:\s]*(?P<text>.+)"),
-        ("recall", "你?(?:还|都)?记(?:得|住了?).*(?:什么|哪些|啥|吗)"),
+        ("recall", f"(?:{_DO_YOU_RECALL}).*(?:什么|哪些|啥|吗)"),
         ("recall", "(?:查看|看看)?(?:你的)?记忆(?:系统)?(?:里|中)?(?:都?有(?:什么|哪些).*)?"),
         ("what_is_my", rf"(?:{_NO_ZH})?我的(?P<key>[^，。？！]+?)(?:是|叫)(?:什么|啥|多少|谁)"),
         ("remember", r"(?:记住|记下来?|记得)[：:，,\s]*(?P<text>.+)"),
@@ -95,7 +97,8 @@ _FORMS: Mapping[str, Sequence[tuple[str, str]]] = {
 # The question words are looked for in what has the form of a statement, nowhere else.
 _MARK = r"[?？][\s.!！]*\Z"
 _WHAT = r"\b(?:what|who|whom|whose|which)\b"
-_WHAT_ZH = "什么|啥|谁|哪(?!吒)|多少|怎么"
+_WHAT_ZH = "(?:什么|啥|谁|哪(?!吒)|多少|怎么)(?![\u4e00-\u9fff]{0,2}[都也])"
+"""What asks; 什么都 and 谁也 mean everything and nobody."""
 _QUESTION = re.compile(
     rf"{_MARK}|{_WHAT_ZH}|[吗呢][\s.!！]*\Z|\A(?:{_NO_EN})?(?:my\b.*{_WHAT}|{_WHAT}"
     r"|(?:where|when|why|how)\b)",

@@ -172,12 +172,13 @@ def _write(path: str, text: str, outcomes: Sequence[ToolOutcome]) -> Sequence[To
 def _remember(
     request: PlainRequest, conversation: Conversation, outcomes: Sequence[ToolOutcome]
 ) -> Sequence[ToolCall]:
-    """Keep a fact in place of the fact that says otherwise; without memory, in the notes if that
-    was asked.
+    """Keep a fact in place of the fact that says otherwise.
+
+    Without memory nothing is kept: all people of the workspace read its notes.
     """
     tools, told = _memory_tools(conversation), request.fields["text"]
     if "memory_remember" not in tools:
-        return _note(told, outcomes) if request.kind == "remember" else ()
+        return ()
     if request.kind == "tell_my":
         told = conversation.last.text.strip()
     if not outcomes:
@@ -357,6 +358,9 @@ def _words_without_calls(request: PlainRequest, conversation: Conversation) -> s
             return memory or request.sentence("nothing_noted")
         case "correct" | "forget":
             return request.sentence("no_memory")
+        case "remember":
+            reads = "memory_search" in _memory_tools(conversation)
+            return request.sentence("keeping_off" if reads else "memory_off")
         case "help":
             return "\n\n".join(filter(None, [request.sentence("help"), memory]))
         case _:
@@ -365,8 +369,6 @@ def _words_without_calls(request: PlainRequest, conversation: Conversation) -> s
 
 def _memory_words(request: PlainRequest, last_call: str) -> str:
     """Return what is said of a request to memory whose last call succeeded."""
-    if last_call == "Write":
-        return request.sentence("noted")
     is_done = last_call.endswith(("memory_remember", "memory_forget"))
     return request.done() if is_done else request.sentence("nothing_found")
 

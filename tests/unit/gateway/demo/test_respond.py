@@ -20,7 +20,8 @@ from tests.unit.gateway.demo.dialogue import (
 )
 
 MODEL = DemoModel()
-REMEMBER = user("remember that tea is good")
+CAPTURE = [user("use the memory-capture skill: tea is good"), *called("Skill", "launched")]
+"""The one request that writes into the notes, which all people of the workspace read."""
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,6 @@ REMEMBER = user("remember that tea is good")
         ('move "a b.txt" to docs', "Bash", {"command": "mv 'a b.txt' docs"}),
         ('delete "x; rm -rf ~"', "Bash", {"command": "rm 'x; rm -rf ~'"}),
         ("delete -rf", "Bash", {"command": "rm ./-rf"}),
-        ("remember that tea is good", "Glob", {"pattern": "memory/notes.md"}),
         ("what do you remember", "Glob", {"pattern": "memory/*"}),
         ("search cases for X", "mcp__c__memory_case_search", {"query": "X"}),
         ("use the memory-summarize skill", "Skill", {"skill": "memory-summarize"}),
@@ -169,12 +169,12 @@ def test_a_write_that_needs_reading_first_reads_and_writes_again() -> None:
 
 def test_notes_are_begun_where_there_are_none_and_keep_what_they_hold() -> None:
     """Reading a missing file would be a failed call of the turn."""
-    talk = [REMEMBER, *called("Glob", "No files found")]
+    talk = [*CAPTURE, *called("Glob", "No files found")]
     first = {"file_path": "memory/notes.md", "content": "# Notes\n\n- tea is good\n"}
     assert calls_of(MODEL.reply(read(*talk))) == [("Write", first)]
     talk += called("Write", "created")
-    assert words_of(MODEL.reply(read(*talk))).startswith("I wrote it down")
-    talk = [REMEMBER, *called("Glob", "/w/memory/notes.md")]
+    assert words_of(MODEL.reply(read(*talk))).startswith("I followed the skill")
+    talk = [*CAPTURE, *called("Glob", "/w/memory/notes.md")]
     assert calls_of(MODEL.reply(read(*talk))) == [("Read", {"file_path": "memory/notes.md"})]
     talk += called("Read", "1\t# Notes\n2\t- a\n3\t")
     [(_, arguments)] = calls_of(MODEL.reply(read(*talk)))
@@ -183,9 +183,36 @@ def test_notes_are_begun_where_there_are_none_and_keep_what_they_hold() -> None:
 
 @pytest.mark.parametrize("steps", [[], called("Glob", "memory/notes.md")])
 def test_notes_that_cannot_be_read_are_left_alone(steps: list[dict[str, object]]) -> None:
-    reply = MODEL.reply(read(REMEMBER, *steps, *called("Read", "denied", is_error=True)))
+    reply = MODEL.reply(read(*CAPTURE, *steps, *called("Read", "denied", is_error=True)))
     assert calls_of(reply) == []
     assert words_of(reply).startswith("That did not work.")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_off", "is_not_kept"),
+    [
+        (
+            "remember that tea is good",
+            "Memory is switched off for this conversation. I kept nothing.",
+            "Keeping facts is switched off on this server. I kept nothing.",
+        ),
+        (
+            "记住：他什么都不吃",
+            "这次对话的记忆已关闭，我什么也没有保存。",
+            "这台服务器已关闭保存事实的功能，我什么也没有保存。",
+        ),
+    ],
+)
+def test_without_memory_a_request_to_remember_calls_no_tool_and_says_so(
+    prompt: str, is_off: str, is_not_kept: str
+) -> None:
+    for tools, said in (
+        (["Bash", "Read", "Write", "Glob"], is_off),
+        ([*MEMORY[:1], "Write"], is_not_kept),
+    ):
+        reply = MODEL.reply(read(user(prompt), tools=tools))
+        assert calls_of(reply) == []
+        assert words_of(reply).startswith(said)
 
 
 def test_memory_shown_with_the_prompt_is_told_without_the_folders_own_text() -> None:
