@@ -227,7 +227,7 @@ class Worktrees:
 
     async def end(self, conversation: Conversation) -> None:
         """Remove the work tree of a conversation that is deleted; a branch keeps what was not
-        merged. That of a workspace that cannot be opened is removed when it can.
+        merged. One that cannot be removed now, or holds what no commit can, is left for a start.
         """
         self._open.pop(conversation.id, None)
         if not await self._store.has(conversation.id):
@@ -246,7 +246,7 @@ class Worktrees:
         try:
             work = partial(trees.end_blocking, conversation_id, message)
             branch = await anyio.to_thread.run_sync(work)
-        except (GitFailed, OSError):
+        except (Conflict, GitFailed, OSError):
             _log.exception("work_tree_not_removed")
             return
         await self._store.remove(conversation_id)

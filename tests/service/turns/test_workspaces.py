@@ -1,7 +1,10 @@
 """Where the agent of a turn starts, and when it must not."""
 
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +140,26 @@ async def test_a_work_tree_in_which_a_turn_runs_is_not_thrown_away_and_takes_mes
         queued = await services.send("hello", running.conversation_id)
         await services.stop(running)
         assert (await services.result_of(queued))["outcome"] == "answered"
+
+
+async def test_a_conversation_is_deleted_although_its_work_tree_cannot_be_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No commit takes the files of a repository along that is in the tree, so they stay there."""
+    ws = tmp_path / "ws"
+    await run_sync(lay_repository, ws)
+    async with running_services(tmp_path, worktrees="on") as services:
+        where = (await services.ask("hello"))["conversation_id"]
+        nested = ws / ".candor-worktrees" / where / "nested"
+        await run_sync(partial(lay_repository, nested, b_txt="b"))
+        await services.chat.conversations.delete(LOCAL_USER, where)
+        with pytest.raises(NotFound):
+            await services.chat.conversations.get(LOCAL_USER, where)
+    monkeypatch.setattr("gateway.turns.worktrees._UNSURE", timedelta())
+    async with running_services(tmp_path, worktrees="on") as services:
+        assert (await services.ask("你好"))["outcome"] == "answered"
+        assert (nested / "b.txt").read_text() == "b"
+    await run_sync(shutil.rmtree, nested / ".git")
+    async with running_services(tmp_path, worktrees="on"):
+        assert not nested.parent.exists()
+    assert git(ws, "show", f"candor/{where}:nested/b.txt") == "b"
