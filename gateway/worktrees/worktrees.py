@@ -357,6 +357,8 @@ class ConversationTrees:
         set right, because a command may have changed them.
         """
         self._branches.open_folder(conversation_id)
+        for place in (own_parts(conversation_id), (WORKTREES, conversation_id)):
+            self._files.make_changeable(place)
         self.take_in_blocking(conversation_id)
         common, folder = self._main.common_dir, self.folder(conversation_id)
         git_dir = common / "worktrees" / conversation_id

@@ -29,6 +29,8 @@ workspace = Path(sys.argv[1]) / "ws"
 os.environ["HOME"] = sys.argv[1]
 lay_repository(workspace, a_txt="a")
 trees = ConversationTrees(workspace, workspace.parent / "data", lambda _: None)
+"""
+_CLOSED_BRANCHES = f"""{_AS_NOBODY}
 branches = workspace / ".git/refs/heads/candor"
 (trees.open_blocking("cnv_one") / "a.txt").write_text("one")
 branches.chmod(0o555)
@@ -40,6 +42,16 @@ branches.chmod(0o555)
 trees.discard_blocking("cnv_one")
 assert git(workspace, "branch", "--list", "candor/*").split() == ["+", "candor/cnv_two"]
 assert branches.stat().st_mode & 0o777 == 0o755
+"""
+_CLOSED_TREE = f"""{_AS_NOBODY}
+tree = trees.open_blocking("cnv_one")
+for number, mode in enumerate((0o555, 0)):
+    (tree / "b.txt").write_text(str(number))
+    for folder in (workspace / ".git/worktrees/cnv_one", tree):
+        folder.chmod(mode)
+    assert trees.status_blocking("cnv_one") is not None
+    trees.merge_blocking("cnv_one", "Merge it", lambda _: None)
+    assert (workspace / "b.txt").read_text() == str(number)
 """
 REF = f"refs/heads/candor/{ONE}"
 
@@ -328,9 +340,18 @@ def test_a_lock_that_a_killed_command_left_does_not_keep_a_work_tree(
 
 
 def test_branches_whose_folder_a_command_has_closed_are_opened_again() -> None:
-    """It is that of all conversations. To root no folder is closed."""
+    """It is that of all conversations."""
+    run_as_nobody(_CLOSED_BRANCHES)
+
+
+def test_a_work_tree_whose_folders_a_command_has_closed_is_opened_again() -> None:
+    run_as_nobody(_CLOSED_TREE)
+
+
+def run_as_nobody(program: str) -> None:
+    """Run a program as a user other than root, to whom no folder is closed."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o777)
         subprocess.run(
-            [sys.executable, "-c", _AS_NOBODY, name], cwd=REPOSITORY, check=True, timeout=120
+            [sys.executable, "-c", program, name], cwd=REPOSITORY, check=True, timeout=120
         )
