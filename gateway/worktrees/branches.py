@@ -94,14 +94,15 @@ class Branches:
         self.main.run_blocking(*words)
 
     def delete(self, conversation_id: str, commit: str = "") -> None:
-        """Delete a branch, if it is there. With `commit`, raise `GitFailed` if that is not its
-        value.
+        """Delete a branch, if it is there, or what a command has put into its place. With `commit`,
+        raise `GitFailed` if that is not its value.
         """
         named = self.named(conversation_id)
+        if not named:  # git would not delete it
+            self.files.remove(_place(conversation_id))
+            self.files.remove(_log_of(conversation_id))
         if named is None:
             return
-        if named == "":  # git would not delete it
-            self.files.remove(_place(conversation_id))
         words = ("update-ref", "--no-deref", "-d", _ref(conversation_id))
         self.main.run_blocking(*words, *([commit] if commit else []))
 
@@ -130,7 +131,7 @@ class Branches:
             return named
         logs = (
             (*own_parts(conversation_id), "logs", "HEAD"),
-            (".git", "logs", *_place(conversation_id)[1:]),
+            _log_of(conversation_id),
         )
         ids = _newest(line for log in logs for line in reversed(self._lines(log)))
         gone = self._missing(ids)
@@ -224,3 +225,7 @@ def _ref(conversation_id: str) -> str:
 
 def _place(conversation_id: str) -> tuple[str, ...]:
     return (".git", *_ref(conversation_id).split("/"))
+
+
+def _log_of(conversation_id: str) -> tuple[str, ...]:
+    return (".git", "logs", *_place(conversation_id)[1:])

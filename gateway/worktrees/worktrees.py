@@ -133,8 +133,10 @@ class ConversationTrees:
 
     def has_blocking(self, conversation_id: str) -> bool:
         """Return whether there is something of a work tree, whatever its state is."""
-        places = (self.folder(conversation_id), self._root.joinpath(*own_parts(conversation_id)))
-        return any(map(os.path.lexists, places))
+        if self._has_files(conversation_id):
+            return True
+        is_repository = self._files.has_folder((".git",))
+        return is_repository and self._branches.named(conversation_id) is not None
 
     def has_new_blocking(self, conversation_id: str) -> bool:
         """Return whether commands made objects which the repository may not have yet."""
@@ -258,7 +260,7 @@ class ConversationTrees:
             self._branches.delete(conversation_id)
         finally:
             self._remove(conversation_id)
-        if self.has_blocking(conversation_id):
+        if self._has_files(conversation_id):
             raise FileExistsError(self.folder(conversation_id))
 
     def end_blocking(self, conversation_id: str, message: str) -> str | None:
@@ -371,6 +373,10 @@ class ConversationTrees:
             self._set((WORKTREES, conversation_id, ".git"), f"gitdir: {git_dir}")
             self._branches.make_plain(conversation_id)
         return tree
+
+    def _has_files(self, conversation_id: str) -> bool:
+        places = (self.folder(conversation_id), self._root.joinpath(*own_parts(conversation_id)))
+        return any(map(os.path.lexists, places))
 
     def _is_whole(self, conversation_id: str) -> bool:
         return self._files.has_file(

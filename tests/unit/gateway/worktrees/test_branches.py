@@ -302,6 +302,32 @@ def test_a_work_tree_whose_branch_is_damaged_or_missing_can_be_thrown_away(
     assert git(tree, "status", "--porcelain") == ""
 
 
+def test_a_branch_that_git_cannot_delete_now_is_thrown_away_later(
+    workspace: Path, trees: ConversationTrees, tree: Path
+) -> None:
+    """Otherwise the next turn would bring its commits back."""
+    (tree / "new.txt").touch()
+    trees.commit_blocking(ONE, "new")
+    lock = workspace / ".git/packed-refs.lock"
+    lock.touch()
+    with pytest.raises(GitFailed):
+        trees.discard_blocking(ONE)
+    assert trees.has_blocking(ONE)
+    lock.unlink()
+    trees.discard_blocking(ONE)
+    assert not trees.has_blocking(ONE)
+    assert not (trees.open_blocking(ONE) / "new.txt").exists()
+
+
+def test_branches_in_the_place_of_one_are_thrown_away_with_it(
+    workspace: Path, trees: ConversationTrees, tree: Path
+) -> None:
+    git(workspace, "branch", "-m", f"candor/{ONE}", f"candor/{ONE}/new")
+    trees.discard_blocking(ONE)
+    assert trees.open_blocking(ONE) == tree
+    assert git(workspace, "branch", "--list", "candor/*").split() == ["+", f"candor/{ONE}"]
+
+
 def test_a_kill_while_a_work_tree_is_thrown_away_is_brought_to_an_end(
     trees: ConversationTrees, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
