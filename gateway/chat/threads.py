@@ -147,15 +147,18 @@ class Threads:
         return True
 
     async def go_on(self, user_id: UserId, behind: Turn) -> ConversationId:
-        """Return the conversation that goes on behind a turn: its own, or a fork if the turn is not
-        the last one there.
+        """Return the conversation that goes on behind a turn, or behind the one before it if it was
+        taken back: that of the turn, or a fork if it is not the last one there.
 
         Raise `Conflict` if a fork is needed and the turn is not finished.
         """
-        (last,) = await self._parts.turns.history(behind.conversation_id, limit=1)
-        if last.id == behind.id:
-            return behind.conversation_id
-        return await self._conversations.fork(user_id, behind.conversation_id, behind.id)
+        where = behind.conversation_id
+        if behind.state == "withdrawn":
+            behind = await self._kept_before(behind) or behind
+        last = await self._parts.turns.history(where, limit=1)
+        if not last or last[0].id == behind.id:
+            return where
+        return await self._conversations.fork(user_id, where, behind.id)
 
     async def named(self, user_id: UserId, message: ClientMessage) -> ConversationId | None:
         """Return the conversation that a name stands for."""

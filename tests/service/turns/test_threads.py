@@ -33,3 +33,22 @@ async def test_a_history_goes_on_behind_a_message_that_was_taken_back(
         before = [*before, Said("user", second), Said("assistant", told["reply"])]
         message = ClientMessage(text=third, before=before, thread=thread)
         assert await services.chat.threads.place(ME, message) == Place(first.conversation_id)
+
+
+@pytest.mark.parametrize("text", ["two", "第二条"])
+async def test_a_response_that_was_taken_back_is_gone_on_behind(tmp_path: Path, text: str) -> None:
+    """A client names it as its previous one, as one of OpenAI's responses may be."""
+    async with running_services(tmp_path) as services:
+        threads, reader = services.chat.threads, services.chat.reader
+        first = await services.begin()
+        where = first.conversation_id
+        queued = await services.send(text, where)
+        await services.chat.intake.take_back(ME, where, queued.turn_id)
+        behind = await reader.turn(ME, queued.turn_id)
+        assert await threads.go_on(ME, behind) == where
+        await services.stop(first)
+        assert await threads.go_on(ME, behind) == where
+        await services.ask("hello", where)
+        fork = await threads.go_on(ME, behind)
+        told = await services.chat.conversations.messages(ME, fork, limit=9, before_seq=None)
+        assert [turn.message for turn in told] == [HANG]
