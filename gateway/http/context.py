@@ -140,6 +140,7 @@ class RequestContext:
         forward_key = getattr(state, "forward_key", "")
         if forward_key.startswith(ARRIVAL) and not self.arrived:
             self.arrived.append(forward_key)
+            await self.check(None, key=forward_key)
             return await take(forward_key)
 
         async def take_noted(key: str) -> Accepted:

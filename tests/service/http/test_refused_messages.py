@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
+from starlette.types import Receive, Scope, Send
 
 from gateway.chat import ChatRequest
+from gateway.chat.arrivals import ARRIVAL
 from gateway.doors.asked import MAX_CHARS
 from gateway.ids import LOCAL_USER as ME
 from tests.service.http.client import Client, Json
@@ -95,6 +98,28 @@ async def test_a_full_server_makes_no_fork(tmp_path: Path) -> None:
         assert (await complete(client, said("one", "two"))).status_code == 200
         await stage.chat.intake.accept(ME, ChatRequest(message=HOLD))
         assert_error(await complete(client, said("one", "deux")), 503, "overloaded")
+        listed = (await client.read("/conversations"))["conversations"]
+        assert sorted(conversation["turns"] for conversation in listed) == [1, 2]
+        stage.release()
+
+
+async def test_a_full_server_makes_no_fork_for_a_message_that_another_one_passes_on(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path, max_turns=1) as stage:
+
+        async def forwarded(scope: Scope, receive: Receive, send: Send) -> None:
+            state = {"forward_key": f"{ARRIVAL}1", "is_forwarded": True}
+            await stage.app({**scope, "state": state}, receive, send)
+
+        client = stage.client()
+        assert (await complete(client, said("one"))).status_code == 200
+        assert (await complete(client, said("one", "two"))).status_code == 200
+        await stage.chat.intake.accept(ME, ChatRequest(message=HOLD))
+        transport = httpx.ASGITransport(forwarded)
+        async with Client(transport=transport, base_url=stage.base_url) as other:
+            for edited in ("deux", "二"):
+                assert_error(await complete(other, said("one", edited)), 503, "overloaded")
         listed = (await client.read("/conversations"))["conversations"]
         assert sorted(conversation["turns"] for conversation in listed) == [1, 2]
         stage.release()
