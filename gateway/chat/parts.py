@@ -116,16 +116,19 @@ class ConversationAccess:
     async def open(self, user_id: UserId, conversation_id: str) -> Conversation:
         """Find a conversation that somebody begins to look at, and may write to next."""
         found = await self.find(user_id, conversation_id)
-        if self._on_opened is not None:
-            self._on_opened(found)
+        self._note_opened(found)
         return found
 
     async def open_events(self, user_id: UserId, conversation_id: str) -> Conversation:
         """Find a conversation whose events somebody begins to read, whoever holds it."""
         found = await self.find_stored(user_id, conversation_id)
         if self._on_opened is not None and await self._ownership.elsewhere(found.id) is None:
-            self._on_opened(found)
+            self._note_opened(found)
         return found
+
+    def _note_opened(self, found: Conversation) -> None:
+        if self._on_opened is not None and found.id not in self._occupied:
+            self._on_opened(found)
 
     async def require_here(self, conversation_id: ConversationId) -> None:
         """Raise `HeldElsewhere` if another server holds a conversation."""
@@ -142,7 +145,9 @@ class ConversationAccess:
 
     @contextmanager
     def occupied(self, conversation_id: ConversationId) -> Iterator[None]:
-        """Let messages to a conversation wait, so that no turn begins meanwhile."""
+        """Let messages to a conversation wait, so that no turn begins meanwhile, and no agent is
+        woken.
+        """
         self._occupied[conversation_id] = anyio.Event()
         try:
             yield

@@ -129,6 +129,26 @@ async def test_only_messages_to_its_conversation_wait_while_a_work_tree_is_throw
         assert (await services.result_of(accepted[0]))["reply"] == "In a new tree."
 
 
+async def test_no_agent_is_woken_in_a_work_tree_while_it_is_thrown_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next turn would work in a folder that is gone, behind the name of the new one."""
+    monkeypatch.setattr("gateway.engine.pool._STAYS_S", 0)
+    await run_sync(lay_repository, tmp_path / "ws")
+    async with running_services(
+        tmp_path, make_engine=WatchedEngine, worktrees="on", prewarmed_clients=1
+    ) as services:
+        where = (await services.ask("hello"))["conversation_id"]
+        held = hold_calls(monkeypatch, Worktrees.discard)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(services.chat.work_trees.discard, LOCAL_USER, where)
+            await held.came.wait()
+            await services.messages_of(where)
+            await anyio.wait_all_tasks_blocked()
+            assert not services.pool.is_hot(where)
+            held.let_go.set()
+
+
 async def test_a_work_tree_in_which_a_turn_runs_is_not_thrown_away_and_takes_messages(
     tmp_path: Path,
 ) -> None:
