@@ -137,12 +137,14 @@ class SqlOutboxStore:
         sql = "UPDATE outbox SET due_at = ? WHERE id = ? AND status = 'pending'"
         await self._database.execute(sql, (rfc3339(due_at), delivery.id))
 
-    async def release(self, backend: str, now: datetime) -> None:
-        """Make leased and untried deliveries due, at a start when no other worker runs."""
+    async def release(self, backend: str, now: datetime, *, latest: datetime) -> None:
+        """Make leased and untried deliveries due, and tried ones that are due after `latest`, while
+        no worker makes one.
+        """
         await self._database.execute(
-            "UPDATE outbox SET due_at = ? WHERE backend = ? AND status = 'pending'"
-            " AND attempts = 0 AND due_at > ?",
-            (rfc3339(now), backend, rfc3339(now)),
+            "UPDATE outbox SET due_at = :now WHERE backend = :backend AND status = 'pending'"
+            " AND due_at > :now AND (attempts = 0 OR due_at > :latest)",
+            {"now": rfc3339(now), "backend": backend, "latest": rfc3339(latest)},
         )
 
     async def next_due_at(self, backend: str) -> datetime | None:

@@ -7,6 +7,8 @@ A delivery that is made again, after a server died, has the same idempotency key
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
 import anyio
 
@@ -24,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 _STORE_PAUSE_S = 5.0
 """How long the loop waits when its own database cannot be used."""
+_SET_BACK: Final = timedelta(minutes=1)
+"""A clock that went back by more was set."""
 
 
 ReadItem = Callable[[str], Awaitable[Item | None]]
@@ -75,6 +79,7 @@ class DeliveryWorker:
             on_result=on_result,
         )
         self._wakened = anyio.Event()
+        self._last_look: datetime | None = None
         self._unnoted: dict[str, Sequence[Link]] = {}
         """Links of work that was begun and could not be stored, so that it is not begun again."""
 
@@ -102,16 +107,13 @@ class DeliveryWorker:
 
     async def run(self) -> None:
         """Deliver until cancelled, first what an earlier process had leased."""
-        try:
-            await self._outbox.release(self.name, self._now())
-        except StoreUnavailable:
-            _log.exception("outbox_unavailable", extra={"backend": self.name})
         health = await self._backend.check()
         if health.state == "failing":
             _log.warning("backend_not_ready", extra={"backend": self.name, "reason": health.detail})
         while True:
             self._wakened = anyio.Event()
             try:
+                await self._release()
                 await self.drain()
                 pause_s = await self._pause_s()
             except StoreUnavailable:
@@ -119,6 +121,18 @@ class DeliveryWorker:
                 pause_s = _STORE_PAUSE_S
             with anyio.move_on_after(pause_s):
                 await self._wakened.wait()
+
+    async def _release(self) -> None:
+        """Make due what was to wait by a clock that was ahead and is set back; at first what an
+        earlier process had leased, and waits that are longer than the longest.
+        """
+        now, last = self._now(), self._last_look
+        if last is None:
+            latest = now + timedelta(seconds=self._limits.backoff.most_s)
+            await self._outbox.release(self.name, now, latest=latest)
+        elif now < last - _SET_BACK:
+            await self._outbox.release(self.name, now, latest=now)
+        self._last_look = now
 
     async def drain(self) -> int:
         """Make all deliveries that are due now; return how many were tried.

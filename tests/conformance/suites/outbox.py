@@ -138,9 +138,11 @@ class OutboxStoreSuite(OpenedSuite):
         (_, failed) = await take(opened)
         await opened.store.due("vectors", AT, limit=1, until=AT + LEASE)
         await opened.store.failed(failed, ERROR, AT, due_at=AT + LEASE)
-        await opened.store.release("memu", later)
+        await opened.store.release("memu", later, latest=AT + LEASE)
         assert [entry.item_id for entry in await take(opened, later)] == ["epi_1"]
         assert not await opened.store.due("vectors", later, limit=1, until=later + LEASE)
+        await opened.store.release("memu", later, latest=later)
+        assert "epi_2" in [entry.item_id for entry in await take(opened, later)]
 
     async def test_backends_do_not_see_each_others_deliveries(self, opened: OpenOutbox) -> None:
         await opened.enqueue([delivery(backend="vectors")], AT)

@@ -14,6 +14,7 @@ from memory.errors import BackendUnavailable, StoreUnavailable
 from memory.items.item import Item
 from memory.outbox.backend import BackendHealth
 from memory.outbox.delivery import Delivery, Link
+from tests.support.engine_talk import until
 from tests.unit.memory.outbox.open_outbox import (
     AT,
     LIMITS,
@@ -26,6 +27,8 @@ from tests.unit.memory.outbox.open_outbox import (
     unavailable,
     world,
 )
+
+YEAR_S = 365 * 86_400
 
 
 async def test_the_loop_sleeps_until_it_is_woken_and_then_delivers(
@@ -100,6 +103,35 @@ async def test_an_outbox_that_cannot_be_used_does_not_end_the_loop(
                 patch.undo()
                 here.delivering.wake()
                 await here.backend.went.wait()
+
+
+async def test_a_clock_that_was_ahead_and_is_set_back_keeps_no_delivery_waiting(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path, limits=replace(LIMITS, look_s=0.01)) as here:
+        here.pass_s(YEAR_S)
+        await here.put("epi_1")
+        here.backend.answer = unavailable
+        async with running(here):
+            await until(lambda: len(here.results) == 1)
+            await here.put("epi_2")
+            here.backend.answer = lambda _: None
+            here.pass_s(-YEAR_S)
+            await until(lambda: [made[1] for made in here.results[1:]] == ["delivered"] * 2)
+
+
+async def test_a_start_ends_the_waits_of_a_clock_that_was_ahead(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        here.pass_s(YEAR_S)
+        await here.put("epi_1")
+        here.backend.answer = unavailable
+        assert await here.delivering.drain() == 1
+        here.pass_s(-YEAR_S)
+        here.backend.answer = lambda _: None
+        here.backend.went = anyio.Event()
+        here.start_again()
+        async with running(here):
+            await here.backend.went.wait()
 
 
 async def test_an_open_breaker_lets_the_loop_sleep_until_it_is_half_open(tmp_path: Path) -> None:
