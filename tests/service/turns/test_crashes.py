@@ -15,6 +15,8 @@ from gateway.conversations.sql.turns import TurnStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import new_schedule_id
 from gateway.turns.requests import Accepted
+from memory.errors import StoreConflict
+from memory.facts.keeper import FactKeeper
 from memory.intents.chronicle import IntentRecord, Recording, SqlChronicle
 from memory.items.scope import Scope
 from tests.support.builders import REMEMBERED, Memory, codes
@@ -256,6 +258,21 @@ async def test_after_a_crash_a_running_turn_is_told_with_its_evidence_and_queued
     assert (view.state, list(view.queue)) == ("idle", [])
     assert (lines[-1]["kind"], lines[-1]["outcome"]) == ("response", "engine_failed")
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
+
+
+@pytest.mark.parametrize("fault", [StoreConflict("It contradicts."), RuntimeError("broken")])
+async def test_a_turn_that_a_crash_cut_off_ends_although_memory_fails_as_it_keeps_facts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    async def fail(*_: object, **__: object) -> None:  # noqa: RUF029  as `conclude`
+        raise fault
+
+    accepted = await crashed_in_mid_turn(tmp_path)
+    monkeypatch.setattr(FactKeeper, "conclude", fail)
+    async with running_services(tmp_path / "after") as services:
+        with anyio.fail_after(WAIT_S):
+            result = await services.result_of(accepted)
+    assert (result["outcome"], result["cause"]) == ("engine_failed", "crashed")
 
 
 async def test_a_crash_of_the_restart_itself_changes_nothing(tmp_path: Path) -> None:
