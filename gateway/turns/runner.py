@@ -91,14 +91,17 @@ class TurnRunner:
         await parts.worktrees.take_in(workspace, conversation)
 
     async def _prepare(self, ticket: Ticket) -> tuple[Conversation, OpenWorkspace] | None:
-        """Return the conversation of a turn and where it works; None if it was deleted, or another
-        server or the next start has the turn.
+        """Return the conversation of a turn and where it works; None if it was deleted or is
+        damaged, or another server or the next start has the turn.
 
         While the database cannot be read, the turn waits: nobody else would begin it.
         """
         while ticket.control.reason != "shutdown":
             try:
                 return await self._opened(ticket)
+            except StoreDamaged:  # waiting does not help
+                _log.exception("turn_not_begun", extra={"turn_id": ticket.turn.id})
+                return None
             except StoreUnavailable:
                 _log.warning("turn_waits_for_the_database", extra={"turn_id": ticket.turn.id})
                 await anyio.sleep(_READ_AGAIN_S)

@@ -14,10 +14,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gateway.ids import ConversationId
 from gateway.lost_data import DATABASE
 from gateway.turns.requests import Accepted
 from memory.stores.sqlite.connections import connect_blocking
 from tests.support.builders import codes
+from tests.support.engine_talk import until
 from tests.support.services import kinds, of_kind, running_services, script
 
 LS = {"tool": "Bash", "input": {"command": "ls"}}
@@ -231,3 +233,21 @@ async def test_a_turn_that_cannot_be_read_is_reported_and_the_server_is_ready(
     assert isinstance(told, Mapping)
     assert "1 turn could not be recovered" in told["detail"]
     assert "turn_damaged" in caplog.messages
+
+
+async def test_a_message_that_waits_in_a_damaged_conversation_is_not_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its turn would hold a place among those that are at work until the server stops."""
+    async with running_services(tmp_path) as services:
+        running = await services.begin()
+        where = running.conversation_id
+        await services.send("hello", where)
+        sql = "UPDATE conversations SET created_at = 'never' WHERE id = ?"
+        await anyio.to_thread.run_sync(change, tmp_path, sql, where)
+        ticket = services.lanes.running(ConversationId(where))
+        assert ticket is not None
+        ticket.control.stop("user_interrupt")
+        await until(lambda: services.lanes.is_empty)
+        assert (await services.ask("你好"))["outcome"] == "answered"
+    assert "turn_not_begun" in caplog.messages
