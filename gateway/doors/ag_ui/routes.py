@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+import anyio.to_thread
 from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.responses import Response
@@ -45,7 +46,8 @@ async def run(context: Context) -> Response:
 
 async def _start(context: RequestContext, body: RunBody) -> Accepted:
     """Return the turn of a run; the same run again has the same turn."""
-    asked = read_thread(body.messages)
+    # streams would wait for long histories
+    asked = await anyio.to_thread.run_sync(read_thread, body.messages)
     message = ClientMessage(
         text=asked.text, before=asked.before, thread=f"{_THREAD}{body.thread_id}"
     )

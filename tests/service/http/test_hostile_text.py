@@ -160,6 +160,7 @@ LAST = {"role": "assistant", "content": "很长 long " * 30_000}
 """So long that no history is quoted in the message, which is as short as another one then."""
 TOLD = [*({"role": "user", "content": "很长 long " * 300} for _ in range(5000)), LAST]
 ASKED = {"role": "user", "content": "hi"}
+PARTS = {"role": "user", "content": [{"type": "text"}] * 100_000}
 LARGE = {
     "pictures": (
         "/openai/v1/chat/completions",
@@ -170,6 +171,8 @@ LARGE = {
         {"model": "candor", "messages": [*TOLD, ASKED]},
     ),
     "input": ("/openai/v1/responses", {"input": [*TOLD, ASKED]}),
+    "thread": ("/ag-ui", {"threadId": "t", "runId": "long", "messages": [*TOLD, ASKED]}),
+    "parts": ("/ag-ui", {"threadId": "t", "runId": "parts", "messages": [PARTS, LAST, ASKED]}),
 }
 
 
