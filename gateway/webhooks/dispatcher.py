@@ -101,7 +101,7 @@ class WebhookDispatcher:
     async def _start_due(self, tasks: TaskGroup) -> float:
         """Start what is due; return how many seconds there is nothing else to start."""
         now = self._now()
-        if self._pruned_at is None or now - self._pruned_at > timedelta(hours=1):
+        if self._pruned_at is None or abs(now - self._pruned_at) > timedelta(hours=1):
             await self._store.prune(now - KEPT)
             self._pruned_at = now
         await self._follow_clock(now)

@@ -417,6 +417,22 @@ async def test_what_has_ended_is_listed_for_some_time(tmp_path: Path) -> None:
                 await anyio.sleep(0.01)
 
 
+async def test_what_has_ended_is_removed_although_the_clock_was_ahead(tmp_path: Path) -> None:
+    async with receiving() as receiver, running(tmp_path) as world:
+        webhook = await world.add(receiver.url())
+        world.now += 365 * DAY
+        await world.create()
+        await world.until(1)
+        world.now -= 365 * DAY
+        await world.create()
+        await world.until(2)
+        world.now += KEPT + timedelta(hours=2)
+        world.dispatcher.wake()
+        with anyio.fail_after(20):
+            while len(await world.deliveries(webhook)) > 1:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+
+
 def test_the_waits_end_within_a_day() -> None:
     waits = [LIMITS.backoff.wait(n, lambda: 1.0) for n in range(1, LIMITS.backoff.max_attempts)]
     assert sum((wait for wait in waits if wait is not None), timedelta()) < DAY
