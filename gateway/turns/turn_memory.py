@@ -231,11 +231,6 @@ class TurnChronicle:
         reports it.
         """
         keeper, turn = self._memory.facts, self._turn
-        try:
-            await self._keeps()
-        except StoreUnavailable:
-            _log.exception("facts_not_kept", extra={"turn_id": turn.id})
-            return {}, ()
         if self._recorder is None or keeper is None:  # a model may say that it did
             asked = "nothing_forgotten" if asks_to_forget(turn.message) else None
             return {}, self._notices(nothing_forgotten=asked)
@@ -247,10 +242,11 @@ class TurnChronicle:
             for use in calls
         )
         try:
+            is_off = not await self._keeps()  # what calls did before stands
             kept = await keeper.conclude(
                 told_turn(turn, conversation, self.guard),
-                remembered=noted or kept_some,
-                forgot=noted or may_have_forgotten,
+                remembered=is_off or noted or kept_some,
+                forgot=is_off or noted or may_have_forgotten,
             )
         except LeaseLost:
             return {}, ()  # nobody gets this result: the turn is another server's

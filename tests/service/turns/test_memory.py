@@ -160,6 +160,19 @@ async def test_memory_that_is_switched_off_during_a_turn_keeps_nothing_of_it(
     assert not {"kept_verbatim", "memory_not_written"} & set(codes(result["notices"]))
 
 
+async def test_what_a_call_kept_before_memory_was_switched_off_is_told(tmp_path: Path) -> None:
+    said = "remember that my locker is number 12"
+    mkdir = {"tool": "Bash", "input": {"command": "mkdir otters"}}
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await services.send(saying(said, remember(said), mkdir))
+        question = await services.question_of(accepted)
+        await services.change(accepted.conversation_id, memory_enabled=False)
+        await services.answer(question, "allow")
+        result = await services.result_of(accepted)
+        assert len(await held(services)) == 1
+    assert ["12" in item["title"] for item in result["memory"]["saved"]] == [True]
+
+
 async def test_a_turn_that_began_without_memory_leaves_nothing_though_it_is_on_when_it_ends(
     tmp_path: Path,
 ) -> None:
