@@ -1,11 +1,12 @@
 """Words that somebody writes in a panel, while it is saved, read again or left."""
 
+import httpx
 import pytest
 from playwright.sync_api import Locator, Route, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.test_memory_panel import open_panel, post
-from tests.support.live_server import LiveServer
+from tests.support.live_server import DEADLINE_S, LiveServer
 
 pytestmark = pytest.mark.browser
 
@@ -85,3 +86,55 @@ def test_a_profile_that_is_written_survives_another_tab_a_press_beside_and_its_s
     expect(panel.get_by_text("Saved")).to_be_visible()
     press_beside(chat)
     expect(panel).to_have_count(0)
+
+
+def test_a_line_of_a_forgotten_fact_does_not_come_back_with_the_profile(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    for text in ("my boat is called Molly", "我的猫叫咪咪"):
+        post(server, "/memory/facts", text=text, lasting=True)
+    panel = open_panel(chat, "profile")
+    profile = panel.get_by_test_id("profile-text")
+    row = panel.get_by_test_id("memory-row")
+    expect(profile).to_have_value("- my boat is called Molly\n- 我的猫叫咪咪")
+
+    def forget(text: str) -> None:
+        panel.locator("[data-tab=fact]").click()
+        found = row.filter(has_text=text)
+        found.locator("summary").click()
+        found.get_by_test_id("forget").click()
+        found.get_by_test_id("forget-confirm").click()
+        expect(found).to_contain_text("Forgotten")
+        panel.locator("[data-tab=profile]").click()
+
+    forget("Molly")
+    expect(profile).to_have_value("- 我的猫叫咪咪")
+    profile.press("Control+End")
+    profile.press_sequentially("\nI like tea")
+    post(server, "/memory/facts", text="my shed is red", lasting=True)
+    forget("咪咪")
+    expect(profile).to_have_value("I like tea\n- my shed is red")
+
+    panel.get_by_test_id("profile-save").click()
+    expect(panel.get_by_text("Saved")).to_be_visible()
+    stored = httpx.get(f"{server.url}/memory/profile", timeout=DEADLINE_S, trust_env=False).json()
+    assert stored["text"] == "I like tea\n- my shed is red"
+    profile.fill("")
+    panel.get_by_test_id("profile-save").click()
+    expect(panel.get_by_text("Saved")).to_be_visible()
+    chat.page.keyboard.press("Escape")
+
+
+def test_a_profile_that_could_not_be_read_is_read_by_its_next_look(chat: ChatPage) -> None:
+    chat.witness.network_may_fail = True
+    chat.page.route("**/memory/profile", lambda route: route.fulfill(status=503, json={}))
+    panel = open_panel(chat, "profile")
+    expect(panel.get_by_test_id("error-line")).to_be_visible()
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+    panel.locator("[data-tab=fact]").click()
+    panel.locator("[data-tab=profile]").click()
+
+    expect(panel.get_by_test_id("profile-text")).to_be_enabled()
+    expect(panel.get_by_test_id("error-line")).to_have_count(0)
+    chat.page.keyboard.press("Escape")

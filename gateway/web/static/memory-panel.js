@@ -12,13 +12,22 @@ import { exportMemory, importMemory, readProfile, writeProfile } from "/static/m
 const MAX_PROFILE_CHARS = 2000;
 const TABS = ["all", "fact", "profile", "note", "episode", "turn", "case"];
 
+/** The lines that somebody has `written` over `before`, without those that are gone from what is stored `now`, and with those that are new there. */
+function withStored(written, before, now) {
+  const [had, has] = [before.split("\n"), now.split("\n")];
+  const kept = written.split("\n").filter((line) => has.includes(line) || !had.includes(line));
+  const known = [...had, ...kept];
+  return [...kept, ...has.filter((line) => line && !known.includes(line))].join("\n");
+}
+
+/** `read()` shows what is stored now. */
 function profileView() {
   const field = el("textarea", { rows: 8, maxlength: MAX_PROFILE_CHARS, "aria-label": t("tab_profile"), disabled: true, "data-testid": "profile-text" });
   const state = el("span", { class: "memory-why", role: "status" });
   const errors = el("div", {});
   const form = el("form", { class: "memory-list" }, el("p", { class: "quiet" }, t("profile_means")), field, errors,
     el("div", { class: "fact-actions" }, el("button", { class: "button small primary", type: "submit", "data-testid": "profile-save" }, t("save")), state));
-  const tell = (error) => new ErrorLine(errors).show(error);
+  const line = new ErrorLine(errors);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const sent = field.value;
@@ -29,12 +38,29 @@ function profileView() {
       else field.defaultValue = text;
       setText(state, t("saved"));
     } catch (error) {
-      tell(error);
+      line.show(error);
     }
   });
   field.addEventListener("input", () => setText(state, ""));
-  readProfile().then(({ text }) => { fillStored(field, text); field.disabled = false; }).catch(tell);
-  return form;
+
+  async function read() {
+    const before = field.defaultValue;
+    try {
+      const { text } = await readProfile();
+      // Saved meanwhile: what came may be older than that.
+      if (field.defaultValue === before && text !== before) {
+        const written = field.value;
+        fillStored(field, text);
+        if (written !== before) field.value = withStored(written, before, text);
+      }
+      if (field.disabled) line.clear();
+      field.disabled = false;
+    } catch (error) {
+      line.show(error, read);
+    }
+  }
+
+  return { form, read };
 }
 
 function download(text) {
@@ -49,8 +75,12 @@ export function openMemoryPanel() {
   const errors = el("div", { class: "panel-errors" });
   let profile = null;
   const views = {
-    // What was written there stays while somebody looks at another tab.
-    profile: () => profile ??= profileView(),
+    // What was written there stays while somebody looks at another tab, where a lasting fact may be forgotten.
+    profile: () => {
+      profile ??= profileView();
+      profile.read();
+      return profile.form;
+    },
     case: () => new CasePanel().element,
   };
   const openCase = (id) => { choose("case"); body.replaceChildren(new CasePanel(id).element); };
