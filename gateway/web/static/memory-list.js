@@ -20,19 +20,22 @@ function correction(item, text, row) {
   const error = el("div", {});
   const field = el("textarea", { rows: 2, maxlength: MAX_FACT_CHARS, "aria-label": t("fact_text"), "data-testid": "fact-text" });
   fillStored(field, item.body);
+  let isSaved = false;
+  // What was saved before somebody wrote on is what holds now.
+  const leave = () => (isSaved ? row.redraw() : form.replaceWith(text));
   const form = el("form", { class: "fact-form" }, field, error,
     el("div", { class: "fact-actions" },
       el("button", { class: "button small primary", type: "submit", "data-testid": "fact-save" }, t("save")),
-      el("button", { class: "button small", type: "button", onclick: () => form.replaceWith(text) }, t("cancel"))));
+      el("button", { class: "button small", type: "button", onclick: leave }, t("cancel"))));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const sent = field.value;
     try {
       Object.assign(item, await changeFact(item.id, { text: sent }));
+      isSaved = true;
+      field.defaultValue = item.body;
       // Somebody may have written on meanwhile.
-      if (field.value !== sent) return;
-      form.replaceWith(text);
-      row.redraw();
+      if (field.value === sent) leave();
     } catch (failure) {
       new ErrorLine(error).show(failure);
     }
@@ -113,7 +116,7 @@ export class MemoryList {
   #rows = el("div", { class: "memory-rows" });
   #end = el("div", { class: "memory-end" });
   #reading = null;
-  /** The rows by the item they show: one that is open, or being corrected, stays when the list is read again. */
+  /** The rows by the id of their item, each with what it was made of: one that is open, or being corrected, stays when the list is read again. */
   #known = new Map();
   element;
 
@@ -160,8 +163,11 @@ export class MemoryList {
 
   #rowOf(item) {
     const version = JSON.stringify(item);
-    if (!this.#known.has(version)) this.#known.set(version, new ItemRow(item, this.#openCase).element);
-    return this.#known.get(version);
+    const known = this.#known.get(item.id);
+    if (known && (known.version === version || known.element.querySelector("form"))) return known.element;
+    const { element } = new ItemRow(item, this.#openCase);
+    this.#known.set(item.id, { version, element });
+    return element;
   }
 
   async #read(cursor = "") {
@@ -173,7 +179,7 @@ export class MemoryList {
       if (reading.signal.aborted) return;
       const rows = page.items.map((item) => this.#rowOf(item));
       place(this.#rows, cursor ? [...this.#rows.children, ...rows] : rows);
-      for (const [version, row] of this.#known) if (!row.parentNode) this.#known.delete(version);
+      for (const [id, { element }] of this.#known) if (!element.parentNode) this.#known.delete(id);
       const isEmpty = this.#rows.childElementCount === 0;
       this.#end.replaceChildren(...[
         isEmpty && el("p", { class: "quiet" }, this.#search.value.trim() ? t("none_found", { q: this.#search.value.trim() }) : t("memory_none")),
