@@ -58,6 +58,9 @@ class RecordWorker:
             await self._queue.add_all()
             await self._index.store.switched(on=self._is_on)
         self._history_up_to = await self._queue.last_seq()
+        # A copy says no more than the record says of the turn in whose place it comes: it is first.
+        while self._is_on and await self._take(only_copies=True):
+            pass
         while await self._take(only_deleted=self._is_on):
             pass
 
@@ -100,9 +103,13 @@ class RecordWorker:
             await self._woken.wait()
             await anyio.sleep(_REST_S)
 
-    async def _take(self, *, after: int = 0, only_deleted: bool = False) -> bool:
+    async def _take(
+        self, *, after: int = 0, only_deleted: bool = False, only_copies: bool = False
+    ) -> bool:
         """Take over some changes, the newest first; return whether there may be more."""
-        newest = partial(self._queue.newest, after=after, only_deleted=only_deleted)
+        newest = partial(
+            self._queue.newest, after=after, only_deleted=only_deleted, only_copies=only_copies
+        )
         if self._duties is None:
             async with self._lock:
                 return await self._take_over(await newest(limit=_BATCH))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -16,7 +16,11 @@ from memory.outbox.store import (
     deliver_item_blocking,
     enqueue_again_blocking,
 )
-from memory.record.memory_use import memory_use_blocking
+from memory.record.memory_use import (
+    MemoryUse,
+    memory_use_blocking,
+    note_use_of_copy_blocking,
+)
 from memory.record.outdated import outdated_blocking
 from memory.record.turn_item import Outdated, without_cut, without_outdated, without_reply
 from memory.stores.database import Connection, SqlDatabase
@@ -98,7 +102,7 @@ class SqlRecordStore:
         mentions = await find_mentions(self._database, deleted)
 
         def work(connection: Connection) -> None:
-            recorded = {copy: _alike_blocking(connection, copies[copy]) for copy in copies}
+            sources = {copy: _source_blocking(connection, copies[copy]) for copy in copies}
             removed = [
                 turn_id for turn_id in without if remove_turn_blocking(connection, turn_id, now)
             ]
@@ -110,9 +114,7 @@ class SqlRecordStore:
                 request_vacuum_blocking(connection)
             note_forgotten_blocking(connection, deleted, now, was_deleted=True)
             for item in items:
-                alike = recorded.get(item.id)
-                new = _current_blocking(connection, item)
-                new = new if alike is None else without_cut(new, alike)
+                new = _current_blocking(connection, item, sources.get(item.id))
                 self._put_blocking(connection, new, copies.get(item.id), now)
 
         await self._database.write(work)
@@ -138,12 +140,38 @@ class SqlRecordStore:
         deliver_item_blocking(connection, item, self._deliver_to, now)
 
 
-def _current_blocking(connection: Connection, item: Item) -> Item:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What is known of a turn and its copies, in whose place another copy comes."""
+
+    item: Item | None
+    use: MemoryUse
+
+
+def _source_blocking(connection: Connection, copy_of: str) -> _Source | None:
+    """Return what is known of a copied turn; None if it was forgotten or deleted before."""
+    item = _alike_blocking(connection, copy_of)
+    if item is not None:  # it says nothing that was forgotten
+        use = replace(memory_use_blocking(connection, item.id), is_forgotten=False)
+        return _Source(item=item, use=use)
+    if first_row(connection, _FORGOTTEN, (copy_of,)) is not None:
+        return None
+    return _Source(item=None, use=memory_use_blocking(connection, copy_of))
+
+
+def _current_blocking(connection: Connection, item: Item, source: _Source | None) -> Item:
     """Return the item of a turn without what was forgotten or corrected since the turn was shown it
-    or found it.
+    or found it; a copy says no more than its source.
     """
     use = memory_use_blocking(connection, item.id)
-    if use.is_forgotten:
+    if source is not None:
+        more = [item_id for item_id in source.use.item_ids if item_id not in use.item_ids]
+        if more:
+            note_use_of_copy_blocking(connection, item, more)
+            use = memory_use_blocking(connection, item.id)
+        if source.item is not None:
+            item = without_cut(item, source.item)
+    if use.is_forgotten or (source is not None and source.use.is_forgotten):
         return without_reply(item)
     outdated = outdated_blocking(connection, use.item_ids, since=item.occurred_at)
     return without_outdated(item, outdated) if outdated else item

@@ -28,7 +28,7 @@ _CHANGES: Final = (
     " AND (t.copy_of IS NULL OR NOT EXISTS (SELECT 1 FROM turns o WHERE o.id = t.copy_of"
     " OR o.copy_of = t.copy_of AND o.rowid < t.rowid))"
     " LEFT JOIN conversations c ON c.id = t.conversation_id AND c.memory_enabled = 1"
-    " WHERE r.seq > :after AND (:only_deleted = 0"
+    " WHERE r.seq > :after AND (:only_copies = 0 OR t.copy_of IS NOT NULL) AND (:only_deleted = 0"
     " OR NOT EXISTS (SELECT 1 FROM turns x WHERE x.id = r.turn_id))"
     " ORDER BY r.seq DESC LIMIT :limit"
 )
@@ -56,12 +56,25 @@ class RecordQueue:
         return int(await self._database.scalar(_LAST_SEQ[self._database.engine]) or 0)
 
     async def newest(
-        self, *, after: int = 0, only_deleted: bool = False, limit: int
+        self,
+        *,
+        after: int = 0,
+        only_deleted: bool = False,
+        only_copies: bool = False,
+        limit: int,
     ) -> Sequence[QueuedChange]:
-        """List changes with a higher `seq`, newest first, each with its turn as it is now."""
+        """List changes with a higher `seq`, newest first, each with its turn as it is now.
+
+        `only_copies`: of copies that take the place of a deleted turn.
+        """
         if self._database.engine != "sqlite" and not await self._database.row(_ANY, (after,)):
             return []  # as at nearly each turn
-        values = {"after": after, "only_deleted": only_deleted, "limit": limit}
+        values = {
+            "after": after,
+            "only_deleted": only_deleted,
+            "only_copies": only_copies,
+            "limit": limit,
+        }
         return await self._database.values(_change_of, _CHANGES, values)
 
     async def done(self, changes: Sequence[QueuedChange]) -> None:

@@ -292,6 +292,98 @@ async def test_an_answer_that_found_what_is_forgotten_does_not_come_back(
         assert REPLY not in item.body
 
 
+@pytest.mark.parametrize("answer", ["Number 4711, as you told me.", "是 4711 号，你说过的。"])
+async def test_a_copy_forgets_what_the_deleted_turn_in_its_place_had_found(
+    tmp_path: Path, answer: str
+) -> None:
+    async with running_services(tmp_path, **QUIET | {"learn": "explicit"}) as services:
+        facts = services.open_memory.facts
+        scope = Scope(owner_id=ME)
+        locker = await facts.write(TOLD, scope)
+        fork, turn_id = await copied_search(services, answer)
+        assert (await recorded_body(services, turn_id)).endswith(answer)
+        again = await services.fork(fork, turn_id)
+        await services.delete(fork)
+        fork = again
+        (turn_id,) = [turn.id for turn in await services.messages_of(fork)]
+        await until(services, {turn_id})
+        assert (await recorded_body(services, turn_id)).endswith(answer)
+        assert answer not in repr(await intents_of(services))
+
+        assert await services.open_memory.forget(locker.id, scope)
+
+        for is_on in (True, False, True):
+            await services.change(fork, memory_enabled=is_on)
+            await until(services, {turn_id} if is_on else set())
+            if is_on:
+                assert REPLY not in await recorded_body(services, turn_id)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+async def test_a_copy_follows_a_correction_of_what_the_deleted_turn_had_found(
+    tmp_path: Path, engine: Engine
+) -> None:
+    async with AsyncExitStack() as stack:
+        given = QUIET | {"learn": "explicit"}
+        if engine == "postgresql":
+            given["database_url"] = Secret(stack.enter_context(new_database_blocking("copy")))
+        services = await stack.enter_async_context(running_services(tmp_path, **given))
+        facts = services.open_memory.facts
+        locker = await facts.write(TOLD, Scope(owner_id=ME))
+        _, turn_id = await copied_search(services, "Number 4711. It is blue.")
+        await facts.edit(locker.id, Scope(owner_id=ME), text=TOLD.replace("4711", "4712"))
+        assert (await recorded_body(services, turn_id)).endswith(f"{REPLY}It is blue.")
+
+
+async def test_a_copy_brings_nothing_back_after_a_deletion_that_a_crash_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = QUIET | {"learn": "explicit"}
+    with monkeypatch.context() as patch:
+        async with running_services(tmp_path, **given) as services:
+            scope = Scope(owner_id=ME)
+            locker = await services.open_memory.facts.write(TOLD, scope)
+            found = await search_turn(services, "Number 4711, as you told me.")
+            await until(services, {found["turn_id"]})
+            fork = await services.fork(found["conversation_id"], found["turn_id"])
+            (copy,) = await services.messages_of(fork)
+            assert await services.open_memory.forget(locker.id, scope)
+
+            async def crash(_: object) -> None:
+                await services.copy_as_after_a_crash(tmp_path / "later")
+
+            patch.setattr(record.RecordWorker, "wake", lambda _: None)
+            patch.setattr(ConversationMemory, "changed", crash)
+            await services.delete(found["conversation_id"])
+    async with running_services(tmp_path / "later", **given) as services:
+        await until(services, {copy.id})
+        assert REPLY not in await recorded_body(services, copy.id)
+
+
+async def search_turn(services: RunningServices, answer: str) -> dict[str, Any]:
+    """Run a turn whose agent searches memory for the locker, which was not shown to it."""
+    search = {"tool": "mcp__memory__memory_search", "input": {"query": "locker"}}
+    services.scripted.answers["Where do shoes go?"] = {"steps": [search, {"text": answer}]}
+    found = await services.ask("Where do shoes go?")
+    assert found["memory"]["injected"] == []
+    return found
+
+
+async def copied_search(services: RunningServices, answer: str) -> tuple[str, str]:
+    """Fork the conversation of such a turn and delete it; return the fork and the copied turn."""
+    found = await search_turn(services, answer)
+    fork = await services.fork(found["conversation_id"], found["turn_id"])
+    await services.delete(found["conversation_id"])
+    (copy,) = await services.messages_of(fork)
+    await until(services, {copy.id})
+    return fork, copy.id
+
+
+async def recorded_body(services: RunningServices, turn_id: str) -> str:
+    (item,) = await services.open_memory.items.get_many([turn_id], Scope(owner_id=ME))
+    return item.body
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 async def test_what_is_forgotten_does_not_come_back_with_a_copy(
     tmp_path: Path, engine: Engine
