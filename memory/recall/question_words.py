@@ -49,7 +49,7 @@ class QuestionWords:
         """Return the words of a question; without compounds, only the parts of a compound name."""
         asked = text[-MAX_QUESTION_CHARS:]
         split = terms(asked, with_compounds=with_compounds)
-        found = [term for term in split if not _is_stop(term)]
+        found = [term for term in split if not is_stop(term)]
         weights: dict[str, float] = {}
         for place, term in enumerate(found, start=1):
             behind = len(found) - place
@@ -62,5 +62,6 @@ class QuestionWords:
         return cls(dict(ordered[:MAX_TERMS]), tuple(single[-MAX_CHARACTERS:]))
 
 
-def _is_stop(term: str) -> bool:
+def is_stop(term: str) -> bool:
+    """Return whether a term is a stop word, or has stop characters alone."""
     return term in STOP_TERMS or STOP_CHARACTERS.issuperset(term)

@@ -15,7 +15,7 @@ from memory.intents.masking import Mask, masked_text
 from memory.items.item import REPLY, Item
 from memory.items.scope import Scope
 from memory.recall.question_parts import QUESTION_MARKS
-from memory.recall.question_words import ASKING_TERMS, QuestionWords
+from memory.recall.question_words import ASKING_TERMS, QuestionWords, is_stop
 from memory.text.lines import one_line
 from memory.text.recalled import without_recalled, without_sentences
 from memory.text.terms import terms
@@ -134,8 +134,9 @@ def _body(message: str, reply: str) -> str:
 
 def _current(reply: str, outdated: Outdated) -> str:
     for old, new in outdated:
-        gone = set(QuestionWords.of(old).weights).difference(terms(new))
-        come = set(QuestionWords.of(new).weights).difference(terms(old))
+        before, after = set(terms(old)), set(terms(new))
+        gone = {term for term in before - after if not is_stop(term)}
+        come = {term for term in after - before if not is_stop(term)}
 
         def is_old(
             sentence: str, gone: AbstractSet[str] = gone, come: AbstractSet[str] = come

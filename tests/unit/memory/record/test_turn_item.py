@@ -123,3 +123,13 @@ def test_a_reply_does_not_say_what_a_correction_has_replaced(
     assert made is not None
     assert made.body == (expected or whole.body)
     assert without_outdated(whole, MOVED) == made
+
+
+def test_all_words_of_a_long_correction_count() -> None:
+    many = " ".join(f"柜w{first}{second}" for first in "abcdefgh" for second in "abcdefgh")
+    moved = [(f"the number is 1012, {many}", f"the number is 1014, {many}, 在河边 by the river")]
+    whole = item_of(turn("Which?", "It was 1012. 是1012，现在是1014。"), (), mask_secrets, AT)
+    assert whole is not None
+    assert without_outdated(whole, moved).body == "Which?\n→ 是1012，现在是1014。"
+    moved = [("the number is 1012", f"the number is 1014, {many}")]
+    assert without_outdated(whole, moved).body == "Which?\n→ 是1012，现在是1014。"
