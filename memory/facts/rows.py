@@ -172,7 +172,7 @@ def take_fact_blocking(
     connection: Connection, fact_id: str, deliver_to: Sequence[str], now: datetime
 ) -> Fact | None:
     """Delete a fact and its line in the profile, but not its item; return it, None if there is
-    none.
+    none. The line stays if a lasting fact that holds has the same.
 
     The facts that it had replaced hold again; a lasting one for which the profile has no room does
     not last. One that was told again meanwhile stays superseded, by that.
@@ -181,9 +181,10 @@ def take_fact_blocking(
     if fact is None:
         return None
     profile = profile_blocking(connection, fact.scope.owner_id)
-    text = without_fact(profile, fact.text)
     connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,))
     held = holding_blocking(connection, fact.scope.owner_id)
+    has_line = any(new.lasting and new.text == fact.text for new in held)
+    text = profile if has_line else without_fact(profile, fact.text)
     for old in _superseded(connection, fact_id):
         stands = fact.superseded_by or next((new.id for new in held if says_same(new, old)), None)
         if stands is not None:  # what came later still stands in its place

@@ -1,6 +1,7 @@
 """What the agent or the person corrects in memory: what holds afterwards, and what an undo restores."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,26 @@ async def test_a_correction_replaces_and_its_undo_restores(tmp_path: Path) -> No
         assert await memory.facts.store.profile_text(ME) == "- the demo is on Thursday"
         await memory.facts.edit(first, MINE, lasting=False)
         assert await memory.facts.store.profile_text(ME) == ""
+
+
+@pytest.mark.parametrize("text", ["the demo is on Thursday", "演示在星期四"])
+async def test_a_lasting_fact_keeps_its_line_when_an_equal_one_is_forgotten(
+    tmp_path: Path, text: str
+) -> None:
+    """It was replaced earlier, or is kept for a project."""
+    async with running_services(tmp_path) as services:
+        memory = services.open_memory
+        facts = memory.facts
+        first = await facts.write(text, MINE)
+        (second,) = saved_ids(await keep(services, "it is on Friday", replaces=[first.id]))
+        of_gym = await facts.write(text, replace(MINE, project_id="gym"))
+        (lasting,) = saved_ids(await keep(services, text, replaces=[second], lasting=True))
+
+        for fact in (first, of_gym):
+            assert await memory.forget(fact.id, MINE)
+            assert await facts.store.profile_text(ME) == f"- {text}"
+        assert await memory.forget(lasting, MINE)
+        assert await facts.store.profile_text(ME) == ""
 
 
 async def test_a_misspelt_argument_changes_nothing(tmp_path: Path) -> None:
