@@ -106,6 +106,7 @@ class FactBody(Body):
     earlier: Annotated[
         list[FactText | list[list[FactText]]], AfterValidator(_few), Field(default_factory=list)
     ]
+    replaces: Annotated[list[Name], Field(max_length=_MAX_EARLIER, default_factory=list)]
 
 
 class FactChangeBody(Body):

@@ -170,12 +170,18 @@ class FactKeeper:
         )
 
     async def write(
-        self, text: str, scope: Scope, *, lasting: bool = False, earlier: Earlier = ()
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        lasting: bool = False,
+        earlier: Earlier = (),
+        replaces: Sequence[str] = (),
     ) -> Fact:
         """Keep what a person wrote; return the fact, or the one that is there.
 
         `earlier` are statements to keep as superseded by it; those of which nothing may be kept are
-        left out.
+        left out. Of the ids that it `replaces`, those of the person's facts that hold count.
 
         Raises:
             FactRefused: it holds nothing that may be kept, or the profile has no room for it.
@@ -185,7 +191,14 @@ class FactKeeper:
         kept = await anyio.to_thread.run_sync(_savable_alone, older)
         clean, *cleaned = await self._clean([saved, *kept.values()])
         before = with_texts(earlier, dict(zip(kept, cleaned, strict=True)))
-        fact = NewFact(text=clean, origin="person", lasting=lasting, earlier=before)
+        held = {old.id for old in await self.store.holding(scope.owner_id)} if replaces else set()
+        fact = NewFact(
+            text=clean,
+            origin="person",
+            lasting=lasting,
+            earlier=before,
+            replaces=[fact_id for fact_id in replaces if fact_id in held],
+        )
         return await self._write(fact, _source(scope, self._now()))
 
     async def restore(self, fact: Fact, *, with_line: bool = True) -> bool:

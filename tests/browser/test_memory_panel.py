@@ -31,6 +31,31 @@ def open_panel(chat: ChatPage, tab: str) -> Locator:
     return panel
 
 
+def test_a_correction_that_is_brought_back_holds_alone(chat: ChatPage, server: LiveServer) -> None:
+    post(server, "/memory/facts", text="my oven is blue", earlier=["my oven is white"])
+    panel = open_panel(chat, "fact")
+    rows = panel.get_by_test_id("memory-row")
+    row = rows.filter(has_text="my oven is blue")
+    row.locator("summary").click()
+    for _ in range(2):  # also what is forgotten once more
+        row.get_by_test_id("forget").click()
+        row.get_by_test_id("forget-confirm").click()
+        expect(row).to_contain_text("Forgotten")
+        assert ovens(server) == ["my oven is white"]
+        row.get_by_test_id("forget-undo").click()
+        expect(row.get_by_test_id("forget")).to_be_visible()
+        assert ovens(server) == ["my oven is blue"]
+    chat.page.keyboard.press("Escape")
+
+
+def ovens(server: LiveServer) -> list[str]:
+    """Return the facts about an oven that hold."""
+    url = f"{server.url}/memory/context"
+    body = {"queries": ["which colour has my oven?"]}
+    answer = httpx.post(url, json=body, timeout=DEADLINE_S, trust_env=False).json()
+    return [item["title"] for item in answer["items"] if "oven" in item["title"]]
+
+
 def test_a_fact_is_found_corrected_forgotten_and_brought_back(
     chat: ChatPage, server: LiveServer
 ) -> None:

@@ -215,7 +215,13 @@ async def write_fact(context: Context) -> Response:
     scope = Scope(owner_id=context.user_id, project_id=body.project_id)
     facts = context.memory.facts
     with _refusing_facts():
-        fact = await facts.write(body.text, scope, lasting=body.lasting, earlier=body.earlier)
+        fact = await facts.write(
+            body.text,
+            scope,
+            lasting=body.lasting,
+            earlier=body.earlier,
+            replaces=body.replaces,
+        )
     replaces = await facts.store.replaced_by(fact.id)
     return JsonResponse(fact_fields(fact, replaces), status_code=HTTPStatus.CREATED)
 

@@ -97,7 +97,9 @@ class ItemRow {
     undo.addEventListener("click", async () => {
       undo.disabled = true;
       try {
-        this.#item = { ...this.#item, ...await writeFact(this.#item.body, { projectId: this.#item.scope?.project_id, lasting: this.#item.lasting }) };
+        const { body, scope, lasting, replaces } = this.#item;
+        // What it had replaced holds again since.
+        this.#item = { ...this.#item, ...await writeFact(body, { projectId: scope?.project_id, lasting, replaces }) };
         this.element.classList.remove("is-undone");
         this.redraw();
       } catch (error) {

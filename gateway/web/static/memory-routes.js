@@ -28,8 +28,8 @@ export const readItem = (itemId, signal) => requestJson(path("items", itemId), {
 export const changeFact = (itemId, change) => requestJson(path("items", itemId), { method: "PATCH", body: change });
 
 /** Keep a statement; `earlier` are those that it superseded, as a turn result has them. */
-export const writeFact = (text, { projectId = null, lasting = false, earlier = [] } = {}) =>
-  requestJson("/memory/facts", { method: "POST", body: { text, project_id: projectId, lasting, earlier } });
+export const writeFact = (text, { projectId = null, lasting = false, earlier = [], replaces = [] } = {}) =>
+  requestJson("/memory/facts", { method: "POST", body: { text, project_id: projectId, lasting, earlier, replaces } });
 
 export const readProfile = () => requestJson("/memory/profile");
 

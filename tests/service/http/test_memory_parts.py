@@ -164,6 +164,25 @@ async def test_what_was_told_again_holds_once_when_its_correction_is_undone(tmp_
         assert [item["id"] for item in items if item["valid_until"] is None] == [again["id"]]
 
 
+async def test_what_is_kept_in_the_place_of_facts_that_hold_replaces_them(tmp_path: Path) -> None:
+    """As an undo does, whose forgetting let them hold again; ids of others say nothing."""
+    async with one_client(tmp_path) as client:
+        newer = await keep(client, "公交是 13 路", earlier=["公交是 12 路"], lasting=True)
+        replaces = (await client.read(f"/memory/items/{newer['id']}"))["replaces"]
+        assert (await client.delete(f"/memory/items/{newer['id']}")).status_code == 204
+        assert (await client.read(f"/memory/items/{replaces[0]}"))["valid_until"] is None
+
+        given = [*replaces, newer["id"], "fac_nobody"]
+        back = await keep(client, "公交是 13 路", lasting=True, replaces=given)
+
+        assert back["replaces"] == replaces
+        older = await client.read(f"/memory/items/{replaces[0]}")
+        assert older["superseded_by"] == back["id"]
+        assert (await client.read("/memory/profile"))["text"] == "- 公交是 13 路"
+        wrong = {"text": "the bus is late", "replaces": ["fac_1"] * 101}
+        assert_error(await client.post("/memory/facts", json=wrong), 422, "invalid_request")
+
+
 async def test_a_fact_that_was_replaced_cannot_be_changed(tmp_path: Path) -> None:
     async with one_client(tmp_path) as client:
         newer = await keep(client, "the ring is gold", earlier=["the ring is silver"])
