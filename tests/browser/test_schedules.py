@@ -189,3 +189,31 @@ def test_the_panel_is_for_everybody_and_speaks_chinese(
 def test_a_server_that_runs_none_does_not_offer_them(chat: ChatPage) -> None:
     expect(chat.page.locator("#version")).not_to_have_text("")
     expect(chat.get("open-schedules")).to_be_hidden()
+
+
+def test_a_press_beside_takes_neither_a_name_nor_a_change_away(
+    open_page: OpenPage, running: LiveServer
+) -> None:
+    chat = open_page(url=running.url)
+    open_panel(chat)
+    panel = chat.get("schedules-panel")
+    chat.get("schedule-name").fill("每日")
+    chat.page.mouse.click(3, 3)
+    expect(panel).to_be_visible()
+    chat.get("schedule-message").fill("早上好")
+    chat.get("schedule-time").fill("06:30")
+    chat.get("schedule-add").click()
+    row = chat.get("schedule").filter(has_text="每日")
+    expect(row).to_be_visible()
+    row.get_by_test_id("schedule-change").click()
+    row.get_by_test_id("schedule-time").fill("06:45")
+    chat.page.mouse.click(3, 3)
+    expect(panel).to_be_visible()
+
+    row.get_by_test_id("schedule-save").click()
+    expect(row).to_contain_text("06:45")
+    row.get_by_test_id("schedule-delete").click()
+    chat.page.get_by_role("dialog").last.get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
+    chat.page.mouse.click(3, 3)
+    expect(panel).to_have_count(0)

@@ -153,6 +153,9 @@ class ScheduleRow {
   }
 }
 
+// A new schedule's time and zone are soon chosen again, and stay when it is added; words are not, nor is what is changed of another one.
+const WRITTEN = "textarea, [data-testid=schedule-name], .schedule input:not([type=checkbox])";
+
 /** `here`: `{id, title}` of the open conversation, or null; `changed()` is called when a turn was begun. */
 export function openSchedules({ here, changed }) {
   const errors = el("div", { class: "panel-errors" });
@@ -197,7 +200,7 @@ export function openSchedules({ here, changed }) {
 
   const body = el("div", { class: "panel-body" }, none, list, scheduleForm({ here, submit: add }), zonesList());
   const content = el("div", { class: "panel", "data-testid": "schedules-panel" }, el("header", { class: "panel-head" }, heading, close), errors, state, body);
-  const dialog = openDialog({ label: t("schedules"), className: "panel-dialog", content, mayLeave: () => [...content.querySelectorAll("textarea")].every((text) => text.value === text.defaultValue) });
+  const dialog = openDialog({ label: t("schedules"), className: "panel-dialog", content, mayLeave: () => [...content.querySelectorAll(WRITTEN)].every((field) => field.value === field.defaultValue) });
   close.addEventListener("click", () => dialog.close());
   list.addEventListener("click", (event) => { if (event.target.closest("a")) dialog.close(); });
   read();
