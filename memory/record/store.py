@@ -49,6 +49,13 @@ _ALIKE: Final = (
     " SELECT turn_id FROM copied_turns WHERE copy_of IN (SELECT id FROM firsts)"
 )
 """Turns with those that were copied from them, or that they were copied from."""
+_BEHIND: Final = (
+    "WITH asked (id) AS (SELECT value FROM json_each(:ids))"
+    " SELECT turn_id FROM items WHERE kind IN ('fact', 'episode') AND turn_id IS NOT NULL"
+    " AND items.id IN (SELECT id FROM asked)"
+    " UNION SELECT saved_turn_id FROM facts WHERE saved_turn_id IS NOT NULL"
+    " AND fact_id IN (SELECT id FROM asked)"
+)
 _OF_OTHERS: Final = (
     "WITH asked (turn_id) AS (SELECT value FROM json_each(:ids))"
     " SELECT turn_id FROM asked WHERE EXISTS (SELECT 1 FROM intents"
@@ -253,10 +260,23 @@ def forget_turns_blocking(connection: Connection, intent_ids: Sequence[str], now
     forget_copies_blocking(connection, [row["turn_id"] for row in rows], now)
 
 
+def turns_behind_blocking(connection: Connection, item_ids: Sequence[str]) -> list[str]:
+    """Return the turns that some facts and episodes were made of, with every turn that forks have
+    of the same words: they are forgotten with these.
+    """
+    rows = connection.execute(_BEHIND, {"ids": json.dumps(list(item_ids))}).fetchall()
+    return alike_blocking(connection, [row["turn_id"] for row in rows])
+
+
+def alike_blocking(connection: Connection, turn_ids: Sequence[str]) -> list[str]:
+    """Return turns with every turn that forks have of the same words."""
+    rows = connection.execute(_ALIKE, {"ids": json.dumps(list(turn_ids))})
+    return [row["id"] for row in rows]
+
+
 def forget_copies_blocking(connection: Connection, turn_ids: Sequence[str], now: datetime) -> None:
     """Remove turns for good, with every turn that forks have of the same words."""
-    rows = connection.execute(_ALIKE, {"ids": json.dumps(turn_ids)}).fetchall()
-    alike = [row["id"] for row in rows]
+    alike = alike_blocking(connection, turn_ids)
     for turn_id in alike:
         remove_turn_blocking(connection, turn_id, now)
     note_forgotten_blocking(connection, alike, now)

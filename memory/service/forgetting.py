@@ -33,6 +33,7 @@ from memory.record.store import (
     forget_turns_blocking,
     intents_of_owner_blocking,
     intents_of_turn_blocking,
+    turns_behind_blocking,
     without_turns_of_others_blocking,
     words_of_turns_blocking,
 )
@@ -108,7 +109,8 @@ class Forgetting:
         ]
         ids = [target.id for target in targets]
         words = await self._database.read(partial(words_of_facts_blocking, fact_ids=ids))
-        mentions = await find_mentions(self._database, ids, owner_id, words)
+        behind = await self._database.read(partial(turns_behind_blocking, item_ids=ids))
+        mentions = await find_mentions(self._database, [*ids, *behind], owner_id, words)
         forget = partial(self._forget_blocking, mentions=mentions, now=self._now())
 
         def work(connection: Connection) -> bool:
@@ -128,6 +130,7 @@ class Forgetting:
     def _forget_blocking(
         self, connection: Connection, *, target: Item, mentions: Mentions, now: datetime
     ) -> bool:
+        gone = [target.id, *turns_behind_blocking(connection, [target.id])]
         was_case = delete_case_blocking(connection, target.id)
         fact_intents = self._forget_fact_blocking(connection, target.id, now)
         if not delete_item_blocking(connection, target.id) and not was_case:
@@ -140,7 +143,7 @@ class Forgetting:
             sources += intents_of_turn_blocking(connection, target.id)
             forget_copies_blocking(connection, [target.id], now)
         forget_turns_blocking(connection, sources, now)
-        shown = mentions_since_blocking(connection, mentions, [target.id], owner_id)
+        shown = mentions_since_blocking(connection, mentions, gone, owner_id)
         intent_ids = [*sources, *shown, *answers_after_blocking(connection, shown)]
         cut_replies_blocking(connection, intent_ids, now)
         scrub_blocking(connection, intent_ids, now, owner_id=owner_id)

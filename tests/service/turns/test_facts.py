@@ -228,6 +228,48 @@ async def test_no_answer_that_had_it_says_what_was_forgotten(tmp_path: Path) -> 
         assert not [text for text in told if "number 12, as you" in text]
 
 
+@pytest.mark.parametrize(
+    ("told", "fact", "asked", "answer"),
+    [
+        (
+            "It was raining when I went to the sauna by the harbour, where mine is 4711.",
+            "Locker: 4711",
+            "Was it raining when I went to the sauna?",
+            "Yes, and your locker is 4711.",
+        ),
+        (
+            "去港口的桑拿房那天下着雨，我的是4711。",
+            "柜子：4711",
+            "去桑拿房那天下雨吗？",
+            "下雨，您的柜子是4711。",
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_copy", [False, True])
+async def test_no_answer_that_had_the_turn_that_told_it_says_what_was_forgotten(
+    tmp_path: Path, told: str, fact: str, asked: str, answer: str, *, is_copy: bool
+) -> None:
+    """The fact itself was not shown, nor found."""
+    async with running_services(tmp_path, recall_deadline_ms=5000) as services:
+        evidence = told[-8:]
+        services.scripted.answers[told] = {"steps": [remember(fact, evidence), {"text": "Well."}]}
+        result = await services.ask(told)
+        (fact_id,) = saved_ids(result)
+        if is_copy:
+            await services.fork(result["conversation_id"], result["turn_id"])
+            await services.delete(result["conversation_id"])
+        services.scripted.answers[asked] = {"steps": [{"text": answer}]}
+        later = await services.ask(asked)
+        assert [shown["kind"] for shown in later["memory"]["injected"]] == ["turn"]
+
+        assert await services.open_memory.forget(fact_id, MINE)
+
+        await services.ask("Well?")
+        turns = await services.open_memory.items.newest(MINE, kinds=["turn"], limit=9)
+        assert [turn.body for turn in turns] == [asked]
+        assert not [entry for entry in await intents_of(services) if "4711" in repr(entry)]
+
+
 @pytest.mark.parametrize("fact", [LOCKER, "我的储物柜是十二号"])
 async def test_the_chronicle_does_not_tell_what_memory_was_asked_for(
     tmp_path: Path, fact: str
