@@ -31,8 +31,8 @@ WRITE = """async (text) => {
   }
   while (!live.element.querySelector("pre code")?.textContent.startsWith("n")) await frame();
   states.push(live.element.innerText);
-  const { renderProse } = await import("/static/prose.js");
-  const isKept = first === renderProse(text).firstElementChild;
+  const { proseElement } = await import("/static/prose.js");
+  const isKept = first === proseElement(text, [live]).firstElementChild;
   live.element.remove();
   return { states: [...new Set(states)], isKept };
 }"""
@@ -64,7 +64,7 @@ HAN_EMPHASIS = [
 # Gives the text to the page in pieces; returns what became of it, and how often nodes were compared.
 PIECES = """async ([text, size]) => {
   const { LiveText } = await import("/static/live-text.js");
-  const { renderProse } = await import("/static/prose.js");
+  const { proseElement } = await import("/static/prose.js");
   const live = new LiveText();
   const count = (root) => ["li", "ul", "sup"].map((name) => root.querySelectorAll(name).length);
   document.getElementById("transcript").append(live.element);
@@ -77,10 +77,11 @@ PIECES = """async ([text, size]) => {
     while (performance.now() < wanted) await new Promise(requestAnimationFrame);
   }
   const host = document.createElement("div");
-  host.append(renderProse(text));
+  host.append(proseElement(text, [live]));
+  const whole = count(host);
   live.element.remove();
   Node.prototype.isEqualNode = isEqualNode;
-  return { whole: count(host), compared };
+  return { whole, compared };
 }"""
 
 # Renders a long text at once; returns how much of it is there at first, and how much in the end.
@@ -195,6 +196,29 @@ def test_text_that_is_being_written_only_grows(talk: ChatPage) -> None:
     assert final == "AbcfGhijklmpyn"
     taken_back = [state for state in written["states"] if not final.startswith(shown(state))]
     assert (taken_back, written["isKept"]) == ([], True)
+
+
+def test_a_reply_with_the_words_that_another_one_begins_with_leaves_that_alone(
+    talk: ChatPage,
+) -> None:
+    shown = talk.page.evaluate("""async () => {
+      const { LiveText } = await import("/static/live-text.js");
+      const { proseElement } = await import("/static/prose.js");
+      const live = new LiveText();
+      document.getElementById("transcript").append(live.element);
+      const shows = async (text) => {
+        live.update(text);
+        for (let left = 200; left && live.element.innerText.trim() !== text; left -= 1) await new Promise(requestAnimationFrame);
+      };
+      await shows("Done.");
+      proseElement("Done.");
+      await shows("Done. It is in a.txt.");
+      const text = live.element.innerText.trim();
+      live.element.remove();
+      return text;
+    }""")
+
+    assert shown == "Done. It is in a.txt."
 
 
 def test_a_long_text_is_rendered_in_parts_that_are_one_text(talk: ChatPage) -> None:

@@ -4,7 +4,7 @@ import { extendCode } from "/static/code-block.js";
 import { el } from "/static/dom.js";
 import { earlierItems, normalized, parseBlocks } from "/static/markdown.js";
 import { patchAll } from "/static/patch.js";
-import { enliven, keepWritten, renderOpenBlock } from "/static/prose.js";
+import { enliven, renderOpenBlock } from "/static/prose.js";
 
 const MIN_INTERVAL_MS = 40;
 const SLICE_MS = 20;
@@ -36,7 +36,6 @@ export class LiveText {
 
   constructor() {
     this.element.append(this.#end);
-    keepWritten(this);
   }
 
   get text() {

@@ -202,12 +202,6 @@ function* stepsOf(blocks, env) {
  * at the place where the fragment was put. Colours, formulas and pictures come when they are there.
  */
 export function renderProse(text) {
-  const known = takeFinished(text);
-  if (known) {
-    const fragment = document.createDocumentFragment();
-    fragment.append(...known.childNodes);
-    return fragment;
-  }
   const env = {};
   const steps = stepsOf(blocksOf(normalized(text), env), env);
   const fragment = document.createDocumentFragment();
@@ -218,23 +212,15 @@ export function renderProse(text) {
   return fragment;
 }
 
-const MAX_WRITTEN = 20;
-const written = new Set();
-
-/** Remember a text that is written before the reader's eyes, `{text, element, finish()}`: once finished, its element is used on. */
-export function keepWritten(live) {
-  written.add(live);
-  if (written.size > MAX_WRITTEN) written.delete(written.values().next().value);
+/**
+ * An element with the rendered text. If the text is in `written`, texts with `{text, element, finish()}` that were written before
+ * the reader's eyes, it is taken from there, where it stands, so that nobody loses what is selected in it.
+ */
+export function proseElement(text, written = []) {
+  const index = written.findLastIndex((known) => known.text.trim() === text.trim());
+  const [live] = index < 0 ? [] : written.splice(index, 1);
+  return live?.finish() ? live.element : el("div", {}, renderProse(text));
 }
-
-function takeFinished(text) {
-  const live = [...written].findLast((known) => known.text.trim() === text.trim());
-  written.delete(live);
-  return live?.finish() ? live.element : null;
-}
-
-/** An element with the rendered text: the one in which it was written, where it stands, so that nobody loses what is selected in it; else a new one. */
-export const proseElement = (text) => takeFinished(text) ?? el("div", {}, renderProse(text));
 
 /** One block of a text that is being written, as a fragment that is not yet enlivened. */
 export const renderOpenBlock = (tokens, env, isOpen) => frame(renderBlock(tokens, env, { isOpen }));

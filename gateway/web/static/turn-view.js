@@ -47,11 +47,11 @@ class NoticeView {
 }
 
 class LiveTextView {
-  #live = new LiveText();
-  element = this.#live.element;
+  text = new LiveText();
+  element = this.text.element;
 
   update(segment) {
-    this.#live.update(segment.text);
+    this.text.update(segment.text);
   }
 }
 
@@ -59,8 +59,9 @@ class LiveTextView {
 class SaidView {
   element;
 
-  constructor({ text, isClosing }) {
-    this.element = proseElement(text);
+  /** `written`: texts of this turn as `proseElement` takes them. */
+  constructor({ text, isClosing }, written) {
+    this.element = proseElement(text, written);
     this.element.className = isClosing ? "prose closing" : "prose reply";
     if (isClosing) this.element.dataset.testid = "closing";
   }
@@ -83,6 +84,7 @@ export class TurnView {
   #turn;
   #actions;
   #views = new Map();
+  #written = [];
   #userText = el("div", { class: "user-text", dir: "auto" });
   #pictures;
   #sentBy = null;
@@ -183,10 +185,12 @@ export class TurnView {
 
   #viewOf(segment) {
     if (segment.kind === "tool") return new ToolCallView((tool, isWhole) => this.#readCall(tool, isWhole), (approval, reply) => this.#actions.answer(this.#turn, approval, reply));
-    if (segment.kind === "said") return new SaidView(segment);
+    if (segment.kind === "said") return new SaidView(segment, this.#written);
     if (segment.kind === "thinking") return new ThinkingView();
     if (segment.kind === "notice") return new NoticeView();
-    return new LiveTextView();
+    const view = new LiveTextView();
+    this.#written.push(view.text);
+    return view;
   }
 
   /** A call of a turn that was over when it was read: its input and output are asked for when it is opened. */
