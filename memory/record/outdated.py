@@ -45,9 +45,9 @@ def outdated_blocking(
 
 def _edited_blocking(connection: Connection, row: Row, since: datetime) -> list[str]:
     """Return what a fact said until an edit after `since`, as the chronicle has it."""
-    ids = dict(_intents_of(row))
-    if len(ids) < 2:  # noqa: PLR2004  a fact in its first revision was never edited
+    if row["revision"] <= 1:  # never edited
         return []
+    ids = dict(_intents_of(row))
     rows = connection.execute(_SAVED, (json.dumps(list(ids)),)).fetchall()
     saved = sorted(rows, key=lambda intent: ids[intent["id"]], reverse=True)
     before: list[str] = []
