@@ -119,7 +119,7 @@ def _codec(charset: str | None) -> str:
     """
     try:
         name = codecs.lookup(charset or "utf-8").name
-    except LookupError:
+    except (LookupError, ValueError):  # a NUL, half a character
         return "utf-8"
     return name if _CODECS.fullmatch(name) else "utf-8"
 
