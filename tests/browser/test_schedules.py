@@ -217,3 +217,22 @@ def test_a_press_beside_takes_neither_a_name_nor_a_change_away(
     expect(row).to_have_count(0)
     chat.page.mouse.click(3, 3)
     expect(panel).to_have_count(0)
+
+
+def test_a_schedule_that_was_deleted_elsewhere_leaves_the_panel(
+    open_page: OpenPage, running: LiveServer
+) -> None:
+    chat = open_page(url=running.url)
+    schedules = f"{running.url}/schedules"
+    given = {"name": "Mornings", "message": "hi", "cron": "5 7 * * *", "time_zone": "Asia/Tokyo"}
+    made = chat.page.request.post(schedules, data=given).json()
+    open_panel(chat)
+    expect(chat.get("schedule")).to_contain_text("Mornings")
+    chat.page.request.delete(f"{schedules}/{made['id']}")
+    chat.witness.network_may_fail = True  # it is asked for once more
+    chat.get("schedule-run").click()
+    expect(chat.get("schedule")).to_have_count(0)
+    panel = chat.get("schedules-panel")
+    expect(panel).to_contain_text("There is no schedule yet.")
+    expect(panel.get_by_test_id("error-line")).to_be_visible()
+    expect(panel.get_by_role("heading", name="Schedules")).to_be_focused()

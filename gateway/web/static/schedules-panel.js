@@ -42,7 +42,7 @@ class ScheduleRow {
   #drawn = null;
   element = el("li", { class: "schedule", "data-testid": "schedule" });
 
-  /** `panel`: here, tell(error), said(words), changed(), removed(row). */
+  /** `panel`: here, tell(error), said(words), changed(), removed(row), gone(row, error). */
   constructor(schedule, panel) {
     this.#schedule = schedule;
     this.#panel = panel;
@@ -95,6 +95,12 @@ class ScheduleRow {
     try {
       await work();
     } catch (error) {
+      // Deleted elsewhere; what somebody is writing of it stays.
+      if (error.status === 404 && !this.#form) {
+        this.#isLeaving = true;
+        this.#panel.gone(this, error);
+        return;
+      }
       this.#drawn = null;
       this.#panel.tell(error);
     }
@@ -173,6 +179,12 @@ export function openSchedules({ here, changed }) {
       row.element.remove();
       tellNone();
       heading.focus();
+    },
+    gone(row, error) {
+      if (row.element.contains(document.activeElement)) heading.focus();
+      row.element.remove();
+      tellNone();
+      panel.tell(error);
     },
   };
   const append = (schedule) => list.append(new ScheduleRow(schedule, panel).element);
