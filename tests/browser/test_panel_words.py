@@ -143,22 +143,22 @@ def test_a_profile_that_could_not_be_read_is_read_by_its_next_look(chat: ChatPag
 def test_a_correction_that_goes_on_after_its_saving_is_cancelled_to_what_was_saved(
     chat: ChatPage, server: LiveServer
 ) -> None:
-    post(server, "/memory/facts", text="my kite is green")
+    post(server, "/memory/facts", text="my banjo is green")
     panel = open_panel(chat, "fact")
-    row = panel.get_by_test_id("memory-row").filter(has_text="my kite")
+    row = panel.get_by_test_id("memory-row").filter(has_text="my banjo")
     row.locator("summary").click()
     row.get_by_test_id("correct").click()
     field = row.get_by_test_id("fact-text")
-    field.fill("my kite is blue")
+    field.fill("my banjo is blue")
     save_while_writing(chat, "**/memory/items/*", field, " or 红色")
     new = panel.get_by_test_id("fact-new")
     new.fill("my rope is long")
     new.press("Enter")
     expect(panel.get_by_test_id("memory-row").filter(has_text="my rope")).to_be_visible()
-    expect(field).to_have_value("my kite is blue or 红色")
+    expect(field).to_have_value("my banjo is blue or 红色")
 
     row.get_by_role("button", name="Cancel").click()
 
-    expect(row.locator(".memory-text")).to_have_text("my kite is blue")
-    expect(row.locator("summary")).to_contain_text("my kite is blue")
+    expect(row.locator(".memory-text")).to_have_text("my banjo is blue")
+    expect(row.locator("summary")).to_contain_text("my banjo is blue")
     chat.page.keyboard.press("Escape")

@@ -206,7 +206,7 @@ WRONG_PARTS: list[tuple[Any, str, Any, str, dict[str, Any]]] = [
     (fulltext_index, "_ends", lambda words, most: words[:most], "by_its_beginning_and_its_end", {}),
     (fulltext_search, "token", lambda *_: "kx OR o", "others_items_take_no_place", {}),
     (Fts5Index, "having", lambda _, term, __: f'{term}"', "no_question_is_an_error", {}),
-    (question_words, "_is_stop", lambda _: False, "none_of_the_words", {"question": "what is the"}),
+    (question_words, "is_stop", lambda _: False, "none_of_the_words", {"question": "what is the"}),
     (question_words, "MAX_QUESTION_CHARS", 0, "end_of_a_long_question_counts", {}),
 ]
 
