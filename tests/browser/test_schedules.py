@@ -219,20 +219,26 @@ def test_a_press_beside_takes_neither_a_name_nor_a_change_away(
     expect(panel).to_have_count(0)
 
 
-def test_a_schedule_that_was_deleted_elsewhere_leaves_the_panel(
+def test_a_schedule_leaves_the_panel_when_it_was_deleted_elsewhere_and_not_its_conversation(
     open_page: OpenPage, running: LiveServer
 ) -> None:
     chat = open_page(url=running.url)
+    chat.ask("hello")
     schedules = f"{running.url}/schedules"
+    conversation = f"{running.url}/conversations/{chat.conversation_id}"
     given = {"name": "Mornings", "message": "hi", "cron": "5 7 * * *", "time_zone": "Asia/Tokyo"}
-    made = chat.page.request.post(schedules, data=given).json()
+    api, panel = chat.page.request, chat.get("schedules-panel")
+    made = api.post(schedules, data=given | {"conversation_id": chat.conversation_id}).json()
     open_panel(chat)
-    expect(chat.get("schedule")).to_contain_text("Mornings")
-    chat.page.request.delete(f"{schedules}/{made['id']}")
-    chat.witness.network_may_fail = True  # it is asked for once more
+    row = chat.get("schedule")
+    expect(row).to_contain_text("Mornings")
+    chat.witness.network_may_fail = True  # what is gone is asked for once more
+    api.delete(conversation)
     chat.get("schedule-run").click()
-    expect(chat.get("schedule")).to_have_count(0)
-    panel = chat.get("schedules-panel")
+    expect(chat.get("schedule-problem")).to_contain_text("Its conversation was deleted")
+    api.delete(f"{schedules}/{made['id']}")
+    chat.get("schedule-run").click()
+    expect(row).to_have_count(0)
     expect(panel).to_contain_text("There is no schedule yet.")
     expect(panel.get_by_test_id("error-line")).to_be_visible()
     expect(panel.get_by_role("heading", name="Schedules")).to_be_focused()

@@ -63,6 +63,15 @@ class ScheduleRow {
     this.#schedule = await requestJson(pathOf(this.#schedule));
   }
 
+  async #isGone() {
+    try {
+      await this.#read();
+      return false;
+    } catch (error) {
+      return error.status === 404;
+    }
+  }
+
   #draw() {
     const version = JSON.stringify(this.#schedule);
     // A look that has found nothing new takes nothing away from under a press.
@@ -95,8 +104,8 @@ class ScheduleRow {
     try {
       await work();
     } catch (error) {
-      // Deleted elsewhere; what somebody is writing of it stays.
-      if (error.status === 404 && !this.#form) {
+      // Deleted elsewhere, and not what it writes to; what somebody is writing of it stays.
+      if (error.status === 404 && !this.#form && await this.#isGone()) {
         this.#isLeaving = true;
         this.#panel.gone(this, error);
         return;
