@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -76,7 +76,8 @@ class Scene:
     def lose_zone(self, schedule_id: str) -> None:
         """Give a schedule a time zone that the server does not know."""
         sql = "UPDATE schedules SET time_zone = 'Asia/Gone' WHERE id = ?"
-        with sqlite3.connect(self.services.settings.data_dir / "candor.sqlite3") as database:
+        file = self.services.settings.data_dir / "candor.sqlite3"
+        with closing(sqlite3.connect(file)) as database, database:
             database.execute(sql, (schedule_id,))
 
     async def ended(self, schedule_id: str) -> dict[str, Any]:
