@@ -113,12 +113,9 @@ def pair_spans(text: str) -> Iterator[Span]:
     last = (0, 0)
     for key in keys_in(text):
         if not last[0] <= key.start < last[1]:  # no part of the value before
-            if key.is_spoken:
+            span = None if key.is_spoken else _assigned(text, key) or _told(text, key)
+            if span is None and key.is_phrase:
                 span = stated(text, key)
-            elif key.is_phrase:
-                span = _assigned(text, key) or _told(text, key) or stated(text, key)
-            else:
-                span = _assigned(text, key) or _told(text, key)
             if span is None and not key.is_spoken:
                 span = _paired(text, key)
             if span is not None:
