@@ -6,7 +6,7 @@ columns, is somebody's knowledge. English and Chinese.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 _TYPE_WORD = (
@@ -54,7 +54,7 @@ def is_tool_definition(text: str) -> bool:
     begin = next((at for at, line in enumerate(lines) if line.lstrip()[:1] in {"{", "["}), None)
     if begin is not None and all(_HEAD.match(line) for line in lines[:begin]):
         try:
-            return _is_schema(json.loads("\n".join(lines[begin:])))
+            return _are_all(json.loads("\n".join(lines[begin:])), _is_schema)
         except (ValueError, RecursionError):
             pass  # it only looks like JSON
     parameters = [line for line in lines if _PARAMETER.match(line)]
@@ -62,18 +62,29 @@ def is_tool_definition(text: str) -> bool:
     return len(parameters) >= _MIN_PARAMETERS and all(_HEAD.match(line) for line in rest)
 
 
-def _is_schema(value: Any) -> bool:
+def _are_all(value: Any, is_one: Callable[[Mapping[str, Any]], bool]) -> bool:
+    """Return whether JSON is one object, or a list of them, as `is_one` takes; wrappers aside."""
     if isinstance(value, list):
-        return bool(value) and all(map(_is_schema, value))
+        return bool(value) and all(_are_all(part, is_one) for part in value)
     if not isinstance(value, dict):
         return False
     for wrapper in _WRAPPERS:
         if wrapper in value:
-            return _is_schema(value[wrapper])
+            return _are_all(value[wrapper], is_one)
+    return is_one(value)
+
+
+def _is_schema(value: Mapping[str, Any]) -> bool:
     named = _SCHEMA_KEYS & value.keys()
     return any(isinstance(value[key], (dict, str)) for key in named) and (
         "$schema" in named or "type" in value or "name" in value or "input_schema" in named
     )
+
+
+def _names_tool(value: Mapping[str, Any]) -> bool:
+    """Return whether an object defines a tool by its name and what it takes."""
+    takes = any(isinstance(value.get(key), dict) for key in _INPUT_KEYS)
+    return takes and isinstance(value.get("name"), str)
 
 
 def without_tool_definitions(text: str) -> tuple[str, int]:
@@ -111,23 +122,10 @@ def _with_marks(text: str) -> str:
             value, stop = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        if _is_definition(value):
+        if _are_all(value, _names_tool):
             pieces += [text[end : match.start()], _MARK]
             end = stop
     return "".join([*pieces, text[end:]])
-
-
-def _is_definition(value: Any) -> bool:
-    """Return whether JSON defines tools by their names and what they take."""
-    if isinstance(value, list):
-        return bool(value) and all(map(_is_definition, value))
-    if not isinstance(value, dict):
-        return False
-    for wrapper in _WRAPPERS:
-        if wrapper in value:
-            return _is_definition(value[wrapper])
-    takes = any(isinstance(value.get(key), dict) for key in _INPUT_KEYS)
-    return takes and isinstance(value.get("name"), str)
 
 
 def _runs(lines: Sequence[str]) -> Iterator[tuple[list[_Line], list[str]]]:
