@@ -26,6 +26,7 @@ from tests.unit.policies.fabricated import (
 )
 from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.ordinary import LINES
+from tests.unit.policies.pieces import masked_in_pieces
 
 _random = random.Random(7)
 
@@ -142,24 +143,14 @@ def test_a_user_and_a_password_together_are_masked() -> None:
     assert masked == f"the credentials are admi{MASK}, he said"
 
 
-def _told_in_pieces(pieces: list[str]) -> str:
-    out, held = "", ""
-    for piece in pieces:
-        held += piece
-        at = settled_chars(held)
-        out += mask_secrets(held[:at])
-        held = held[at:]
-    return out + mask_secrets(held)
-
-
 def test_a_stream_is_masked_as_the_whole_wherever_it_is_cut() -> None:
     arounds = cycle(("{}", "so {} it is\n", "他说{}。然后走了", "x\u200b {}\u200b y"))
     for line, around in zip((*TOLD, *CHOSEN, *TALK), arounds, strict=False):
         text = around.replace("{}", line.replace("{}", RANDOM))
         whole = mask_secrets(text)
         for at in range(len(text) % 4, len(text) + 1, 4):
-            assert _told_in_pieces([text[:at], text[at:]]) == whole, text[:at]
-        assert _told_in_pieces([*text]) == whole, text
+            assert masked_in_pieces([text[:at], text[at:]]) == whole, text[:at]
+        assert masked_in_pieces([*text]) == whole, text
 
 
 def test_talk_of_a_password_waits_for_a_word_and_no_longer() -> None:

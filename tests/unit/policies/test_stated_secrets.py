@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policies.secrets import mask_secrets, names_secret
-from policies.secrets.detect import settled_chars
+from tests.unit.policies.pieces import masked_in_pieces
 
 _LISTS = json.loads((Path(__file__).parent / "data" / "stated.json").read_text("utf-8"))
 STATED = [*_LISTS["english"], *_LISTS["chinese"]]
@@ -27,16 +27,6 @@ def _plain(sentence: str) -> str:
 def _is_missed(sentence: str) -> bool:
     masked = mask_secrets(_plain(sentence))
     return any(secret[len(secret) // 2 :] in masked for secret in _SECRET.findall(sentence))
-
-
-def _masked_in_pieces(pieces: list[str]) -> str:
-    out, held = "", ""
-    for piece in pieces:
-        held += piece
-        at = settled_chars(held)
-        out += mask_secrets(held[:at])
-        held = held[at:]
-    return out + mask_secrets(held)
 
 
 def test_there_are_enough_of_both() -> None:
@@ -70,8 +60,8 @@ def test_a_stream_of_statements_is_masked_as_the_whole_wherever_it_is_cut() -> N
         text = around.replace("{}", _plain(sentence))
         whole = mask_secrets(text)
         for at in range(len(text) % 5, len(text) + 1, 5):
-            assert _masked_in_pieces([text[:at], text[at:]]) == whole, text[:at]
-        assert _masked_in_pieces([*text]) == whole, text
+            assert masked_in_pieces([text[:at], text[at:]]) == whole, text[:at]
+        assert masked_in_pieces([*text]) == whole, text
 
 
 _PIECES = st.sampled_from(
@@ -93,7 +83,7 @@ def test_any_statement_in_pieces_is_masked_as_the_whole(words: list[str], cuts: 
     ends = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
     pieces = [text[begin:end] for begin, end in pairwise(ends)]
     whole = mask_secrets(text)
-    assert _masked_in_pieces(pieces) == whole
+    assert masked_in_pieces(pieces) == whole
     assert mask_secrets(whole) == whole
 
 
