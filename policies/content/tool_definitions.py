@@ -120,9 +120,10 @@ def _with_marks(text: str) -> str:
             break
         try:
             value, stop = decoder.raw_decode(text, match.start())
+            defines = _are_all(value, _names_tool)
         except (ValueError, RecursionError):
             continue
-        if _are_all(value, _names_tool):
+        if defines:
             pieces += [text[end : match.start()], _MARK]
             end = stop
     return "".join([*pieces, text[end:]])

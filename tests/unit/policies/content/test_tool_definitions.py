@@ -89,3 +89,10 @@ def test_what_only_resembles_a_definition_stays(text: str) -> None:
 def test_a_text_that_begins_json_again_and_again_is_read_a_few_times() -> None:
     text = '"name" "tools": ' + '[{"tools": ' * 20_000
     assert without_tool_definitions(text) == (text, 0)
+
+
+@pytest.mark.parametrize("depth", [300, 480, 700, 900, 20_000])
+@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"tools": ', "}")])
+def test_json_that_is_nested_too_deep_is_no_definition(depth: int, begin: str, end: str) -> None:
+    text = f'the "tools": {begin * depth}1{end * depth}'
+    assert without_tool_definitions(text) == (text, 0)
