@@ -3,18 +3,15 @@
 import shutil
 from functools import partial
 from pathlib import Path
-from subprocess import CalledProcessError
 
 import pytest
 
-from gateway.engine.box.git_box import enclose_git_blocking
 from gateway.errors import Conflict
 from gateway.trust import OWN_SKILLS
 from gateway.workspace import prepare_user_blocking
 from gateway.worktrees.git import GitFailed, WorkTree
-from gateway.worktrees.worktrees import ConversationTrees, Enclose
-from tests.support.repositories import arm, git, lay_repository
-from tests.support.walls import needs_boxes
+from gateway.worktrees.worktrees import ConversationTrees
+from tests.support.repositories import git, lay_repository
 
 ONE, TWO = "cnv_one", "cnv_two"
 Noted = list[str | None]
@@ -32,9 +29,9 @@ def trees(workspace: Path) -> ConversationTrees:
     return made(workspace)
 
 
-def made(workspace: Path, enclose: Enclose | None = None) -> ConversationTrees:
+def made(workspace: Path) -> ConversationTrees:
     prepare = partial(prepare_user_blocking, skills_source=OWN_SKILLS)
-    return ConversationTrees(workspace, workspace.parent / "data", prepare, enclose)
+    return ConversationTrees(workspace, workspace.parent / "data", prepare)
 
 
 def unnoted(_: str | None) -> None:
@@ -316,143 +313,6 @@ def kill_merge(
         with pytest.raises(Killed):
             trees.merge_blocking(ONE, "One", noted.append)
     return one
-
-
-def test_nothing_that_the_repository_names_is_run(workspace: Path, tmp_path: Path) -> None:
-    mark = tmp_path / "ran"
-    arm(workspace, mark)
-    trees = made(workspace)
-    one = trees.open_blocking(ONE)
-    (one / "a.txt").write_text("one\n")
-    state = trees.status_blocking(ONE)
-    assert state is not None
-    trees.changes_blocking(ONE, state.base)
-    (workspace / "a.txt").write_text("other\n")
-    with pytest.raises(Conflict):
-        trees.merge_blocking(ONE, "One", unnoted)
-    (workspace / "a.txt").write_text("a\n")
-    two = trees.open_blocking(TWO)
-    (two / "a.txt").write_text("two\n")
-    trees.merge_blocking(TWO, "Two", unnoted)
-    with pytest.raises(Conflict):  # this asks for the driver
-        trees.merge_blocking(ONE, "One", unnoted)
-    trees.discard_blocking(ONE)
-    trees.end_blocking(ONE, "Rest")
-    assert not mark.exists()
-
-
-def test_the_settings_are_real_attacks(workspace: Path, tmp_path: Path) -> None:
-    """So that the test above cannot pass because they do nothing anyway."""
-    arm(workspace, tmp_path / "ran")
-    (workspace / "a.txt").write_text("one\n")
-    with pytest.raises(CalledProcessError):  # the filter answers nothing
-        git(workspace, "add", "a.txt")
-    assert (tmp_path / "ran").exists()
-
-
-def test_a_work_tree_that_points_elsewhere_is_not_followed(
-    workspace: Path, tmp_path: Path, trees: ConversationTrees
-) -> None:
-    one = trees.open_blocking(ONE)
-    lay_repository(tmp_path / "evil")
-    arm(tmp_path / "evil", tmp_path / "ran")
-    (one / ".git").write_text(f"gitdir: {tmp_path}/evil/.git\n")
-    (workspace / ".git/worktrees/cnv_one/commondir").write_text(f"{tmp_path}/evil/.git\n")
-    (workspace / ".git/worktrees/cnv_one/HEAD").write_text("ref: refs/heads/main\n")
-    (one / "a.txt").write_text("one\n")
-    trees.commit_blocking(ONE, "One")
-    assert git(workspace, "log", "-1", "--format=%s", "main") == "first"
-    assert trees.merge_blocking(ONE, "One", unnoted).files == 1
-    assert not (tmp_path / "ran").exists()
-    assert (workspace / "a.txt").read_text() == "one\n"
-
-
-@needs_boxes
-def test_a_repository_leads_the_servers_git_to_no_other_one(tmp_path: Path) -> None:
-    lay_repository(tmp_path / "theirs", private_txt="secret\n")
-    workspace = tmp_path / "ws"
-    workspace.mkdir()
-    git(workspace, "init", "-q", "-b", "main")
-    theirs = tmp_path / "theirs/.git"
-    (workspace / ".git/objects/info/alternates").write_text(f"{theirs}/objects\n")
-    (workspace / ".git/refs/heads/main").symlink_to(theirs / "refs/heads/main")
-    assert made(workspace).may_begin_blocking(ONE), "git alone follows it"
-
-    assert not made(workspace, enclose_git_blocking).may_begin_blocking(ONE)
-
-
-@needs_boxes
-@pytest.mark.parametrize("name", ["COMMIT_EDITMSG", "logs/HEAD"])
-def test_nothing_is_written_through_links_of_the_repository(
-    workspace: Path, tmp_path: Path, name: str
-) -> None:
-    trees = made(workspace, enclose_git_blocking)
-    one = trees.open_blocking(ONE)
-    (one / "a.txt").write_text("one\n")
-    outside = tmp_path / "outside"
-    outside.write_text("kept\n")
-    entry = workspace / ".git/worktrees/cnv_one" / name
-    entry.unlink(missing_ok=True)
-    entry.symlink_to(outside)
-
-    assert trees.merge_blocking(ONE, "One", unnoted).files == 1
-
-    assert outside.read_text() == "kept\n"
-
-
-@pytest.mark.parametrize("way", ["symbolic", "link"])
-def test_a_branch_that_is_another_name_of_the_persons_leaves_theirs_alone(
-    workspace: Path, trees: ConversationTrees, way: str
-) -> None:
-    one = trees.open_blocking(ONE)
-    first = git(workspace, "rev-parse", "main")
-    if way == "symbolic":
-        git(workspace, "symbolic-ref", "refs/heads/candor/cnv_one", "refs/heads/main")
-    else:
-        branch = workspace / ".git/refs/heads/candor/cnv_one"
-        branch.unlink()
-        branch.symlink_to("../main")
-    trees.status_blocking(ONE)
-    plain = workspace / ".git/refs/heads/candor/cnv_one"
-    assert (plain.is_symlink(), plain.read_text().strip()) == (False, first)
-    (one / "a.txt").write_text("one\n")
-    trees.commit_blocking(ONE, "One")
-    assert git(workspace, "rev-parse", "main") == first
-
-    git(workspace, "symbolic-ref", "refs/heads/candor/cnv_one", "refs/heads/main")
-    trees.discard_blocking(ONE)
-
-    assert git(workspace, "rev-parse", "main") == first
-
-
-def test_what_differs_cannot_be_hidden(workspace: Path, trees: ConversationTrees) -> None:
-    one = trees.open_blocking(ONE)
-    (one / "evil.py").write_text("evil\n")
-    git(one, "add", "evil.py")
-    git(one, "commit", "-q", "-m", "evil")
-    main, root = git(workspace, "rev-parse", "main"), git(one, "rev-parse", "HEAD^{tree}")
-    git(workspace, "replace", main, git(workspace, "commit-tree", root, "-m", "first"))
-    (one / "a.txt").write_text("hidden\n")
-    git(one, "update-index", "--assume-unchanged", "a.txt")
-    (one / "b.txt").write_text("hidden\n")
-    git(one, "update-index", "--skip-worktree", "b.txt")
-
-    changes = trees.changes_blocking(ONE, main)
-
-    assert [file.path for file in changes.files] == ["a.txt", "b.txt", "evil.py"]
-    assert trees.merge_blocking(ONE, "One", unnoted).files == 3
-
-
-def test_an_index_that_is_no_file_is_not_read(workspace: Path, trees: ConversationTrees) -> None:
-    trees.open_blocking(ONE)
-    index = workspace / ".git/worktrees/cnv_one/index"
-    index.unlink()
-    index.symlink_to("/dev/full")  # without an end, as /dev/zero
-
-    with pytest.raises(FileNotFoundError):
-        trees.changes_blocking(ONE, "HEAD")
-
-    assert not [*(workspace.parent / "data").iterdir()]
 
 
 @pytest.mark.parametrize("has_commit", [False, True])
