@@ -14,6 +14,7 @@ from gateway.engine import pool
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
+from gateway.turns.requests import Accepted
 from tests.support.builders import codes
 from tests.support.engine_talk import until
 from tests.support.engine_watched import WatchedEngine
@@ -55,6 +56,12 @@ class Bench:
         before = self.engine.connects
         await self.services.messages_of(conversation_id)
         await until(lambda: self.engine.connects > before)
+
+    async def send_and_wait_for_the_process(self, conversation_id: str) -> Accepted:
+        """Send a message, and return when its turn waits for the process that is being started."""
+        accepted = await self.services.send(ECHO, conversation_id)
+        await until(lambda: conversation_id not in self.services.pool._opened_at)  # noqa: SLF001
+        return accepted
 
 
 @asynccontextmanager
@@ -116,8 +123,7 @@ async def test_following_its_events_opens_it_and_catching_up_or_a_stranger_does_
 async def test_a_message_that_comes_meanwhile_waits_for_the_same_process(tmp_path: Path) -> None:
     async with opened(tmp_path) as bench:
         await bench.open_while_held(bench.asleep[0])
-        accepted = await bench.services.send(ECHO, bench.asleep[0])
-        await anyio.wait_all_tasks_blocked()
+        accepted = await bench.send_and_wait_for_the_process(bench.asleep[0])
         assert bench.engine.hold_connect is not None
         bench.engine.hold_connect.set()
         assert "tea" in (await bench.services.result_of(accepted))["reply"]
@@ -151,8 +157,7 @@ async def test_a_turn_whose_conversation_is_dropped_while_it_waits_for_the_proce
 ) -> None:
     async with opened(tmp_path) as bench:
         await bench.open_while_held(bench.asleep[0])
-        accepted = await bench.services.send(ECHO, bench.asleep[0])
-        await anyio.wait_all_tasks_blocked()
+        accepted = await bench.send_and_wait_for_the_process(bench.asleep[0])
         await bench.services.pool.drop(bench.asleep[0])
         assert bench.services.pool.live_count == 0
         assert (await bench.services.result_of(accepted))["outcome"] == "engine_failed"
