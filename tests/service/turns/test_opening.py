@@ -259,14 +259,17 @@ async def test_an_unused_one_sleeps_again_and_polling_does_not_wake_it(tmp_path:
         for _ in range(2):
             bench.engine.order.clear()
             bench.services.pool._opened_at.clear()  # noqa: SLF001
-            await bench.wake(bench.asleep[0])
+            await bench.services.messages_of(bench.asleep[0])
+            await until(lambda: bench.engine.order != [])
             await until(lambda: bench.services.pool.live_count == 0)
         for _ in range(3):
             await bench.look_at(bench.asleep[0])
         assert len(bench.engine.order) == 1
         await bench.services.ask(ECHO, bench.asleep[0])
         await bench.services.pool.drop(bench.asleep[0])
-        await bench.wake(bench.asleep[0])
+        bench.engine.order.clear()
+        await bench.services.messages_of(bench.asleep[0])
+        await until(lambda: bench.engine.order != [])
 
 
 async def test_a_shutdown_ends_what_is_being_woken(tmp_path: Path) -> None:
