@@ -19,6 +19,7 @@ from gateway.ids import LOCAL_USER
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
 from memory.errors import StoreDamaged, StoreUnavailable
+from tests.support.engine_talk import until
 from tests.support.repositories import git, lay_repository
 from tests.support.scripted_engine import ScriptedClient, ScriptedEngine
 from tests.support.services import hold_calls, running_services, script
@@ -116,14 +117,18 @@ async def test_only_messages_to_its_conversation_wait_while_a_work_tree_is_throw
             with suppress(NotFound):  # of two at once the second finds nothing
                 await services.chat.work_trees.discard(LOCAL_USER, where)
 
+        def waiting() -> int:
+            occupation = services.chat.work_trees._access.occupation(where)  # noqa: SLF001
+            return 0 if occupation is None else occupation.statistics().tasks_waiting
+
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 for _ in range(2):
                     tasks.start_soon(discard)
-                await held.came.wait()
+                await until(lambda: waiting() == 1)
                 tasks.start_soon(send)
+                await until(lambda: waiting() == 2)
                 assert (await services.ask("hello"))["outcome"] == "answered"
-                await anyio.wait_all_tasks_blocked()
                 assert accepted == []
                 held.let_go.set()
         assert (await services.result_of(accepted[0]))["reply"] == "In a new tree."
