@@ -261,6 +261,7 @@ async def test_an_unused_one_sleeps_again_and_polling_does_not_wake_it(tmp_path:
             bench.services.pool._opened_at.clear()  # noqa: SLF001
             await bench.services.messages_of(bench.asleep[0])
             await until(lambda: bench.engine.order != [])
+            await until(lambda: bench.engine.live == 1)  # the prewarmed one
             await until(lambda: bench.services.pool.live_count == 0)
         for _ in range(3):
             await bench.look_at(bench.asleep[0])
