@@ -48,13 +48,19 @@ def _mark_of(process: psutil.Process) -> str | None:
 
 
 def _marked(wanted: Callable[[str], bool]) -> list[psutil.Process]:
+    def fits(process: psutil.Process) -> bool:
+        mark = _mark_of(process)
+        return mark is not None and wanted(mark)
+
     me = os.getpid()
     found = []
-    for process in psutil.process_iter():
-        if process.pid != me:
-            mark = _mark_of(process)
-            if mark is not None and wanted(mark):
-                found.append(process)
+    for listed in psutil.process_iter():
+        if listed.pid != me and fits(listed):
+            with contextlib.suppress(psutil.Error):
+                # psutil keeps what it lists: `listed` may stand for an earlier process of this id
+                process = psutil.Process(listed.pid)
+                if fits(process):
+                    found.append(process)
     return found
 
 

@@ -1,6 +1,6 @@
 """Looking at real processes from tests, off the loop."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import anyio
@@ -18,10 +18,17 @@ def is_active(process: psutil.Process) -> bool:
         return False
 
 
+def running() -> Iterator[psutil.Process]:
+    """Yield the running processes; psutil's own list may name an earlier one with the same id."""
+    for pid in psutil.pids():
+        with suppress(psutil.Error):
+            yield psutil.Process(pid)
+
+
 async def _find(fits: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
     def find_blocking() -> list[psutil.Process]:
         found = []
-        for process in psutil.process_iter():
+        for process in running():
             with suppress(psutil.Error, OSError):
                 if fits(process):
                     found.append(process)

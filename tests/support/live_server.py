@@ -23,6 +23,7 @@ import httpx
 import psutil
 
 from gateway.engine.processes import MARK, owner_of
+from tests.support.engine_processes import running
 from tests.support.program import ROOT, START_S, environment, may_be_warm, start_app
 from tests.support.warm_starts import WarmProcess
 
@@ -296,7 +297,7 @@ async def opened_pipe(pipe: Path) -> int:
 def agents_of(owner: str) -> dict[int, psutil.Process]:
     """List the processes that carry an owner's mark, by pid."""
     found = {}
-    for process in psutil.process_iter():
+    for process in running():
         with suppress(psutil.Error, OSError):
             mark = process.environ().get(MARK, "")
             if mark.startswith(f"{owner}:") and process.status() != psutil.STATUS_ZOMBIE:

@@ -67,6 +67,15 @@ def test_killing_takes_the_mark_and_what_is_known_and_leaves_the_exit_code_to_it
         assert processes.kill_client_blocking("o:one") == 0
 
 
+def test_a_process_with_the_id_of_one_that_was_listed_earlier_is_killed() -> None:
+    with started("sleep", "300", mark="o:again") as child:
+        for listed in psutil.process_iter():
+            if listed.pid == child.pid:
+                listed._ident = (child.pid, 0.0)  # type: ignore[attr-defined]  # noqa: SLF001
+        assert processes.kill_client_blocking("o:again") == 1
+        assert child.wait(30) == -9
+
+
 def test_memory_is_that_of_the_whole_tree() -> None:
     large = "x = b'a' * 50_000_000; import time; time.sleep(300)"
     small = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {large!r}])"
