@@ -4,7 +4,7 @@ import re
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import APIResponse, Route, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import DESKTOP
@@ -74,12 +74,41 @@ def test_a_new_title_is_kept_unless_renaming_is_given_up(
 
     chat.act_on_item("my drink is tea", "rename")
     chat.get("rename-input").fill("Tea, and nothing else")
-    chat.get("rename-input").press("Enter")
+    with chat.page.expect_response(lambda answer: answer.request.method == "PATCH"):
+        chat.get("rename-input").press("Enter")
 
     expect(chat.open_item).to_contain_text("Tea, and nothing else")
     expect(chat.page).to_have_title("Tea, and nothing else · Candor")
     chat.page.reload()
     expect(chat.open_item).to_contain_text("Tea, and nothing else")
+
+
+def test_a_list_that_was_read_before_a_renaming_does_not_bring_the_old_title_back(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.open_made(server, "my cup is blue")
+    chat.item("my cup is blue").wait_for()
+    held: list[tuple[Route, APIResponse]] = []
+
+    def hold(route: Route) -> None:
+        if len(held) < 2:
+            held.append((route, route.fetch()))
+        else:
+            route.continue_()
+
+    chat.page.route("**/conversations?*", hold)
+    chat.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    while len(held) < 2:
+        chat.page.wait_for_timeout(10)
+    chat.act_on_item("my cup is blue", "rename")
+    chat.get("rename-input").fill("a cup, and no more")
+    with chat.page.expect_response(lambda answer: answer.request.method == "PATCH"):
+        chat.get("rename-input").press("Enter")
+    for route, answer in held:
+        route.fulfill(response=answer)
+    chat.page.evaluate("new Promise((done) => setTimeout(done, 200))")
+    expect(chat.open_item).to_contain_text("a cup, and no more")
+    expect(chat.page.locator("#title")).to_have_text("a cup, and no more")
 
 
 def test_deleting_asks_first_and_then_leaves_nothing(chat: ChatPage, server: LiveServer) -> None:

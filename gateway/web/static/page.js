@@ -372,7 +372,7 @@ export class Page {
     this.#showTitle();
     try {
       await renamed;
-      tellOtherTabs();
+      this.#changed();
     } catch (error) {
       this.#list.amend(id, { title: before });
       this.#titles.take([{ id, title: before }]);
