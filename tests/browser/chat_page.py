@@ -175,6 +175,7 @@ class ChatPage:
         self.go(f"/#/c/{answer.json()['conversation_id']}")
         self.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         expect(self.page.locator("#title")).to_have_text(title)
+        expect(self.open_item).to_contain_text(title)  # which moves the other ones in the list
 
     def send(self, text: str) -> None:
         """Type a message and press Enter."""
