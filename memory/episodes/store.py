@@ -54,10 +54,13 @@ class Put:
 _MAX_RECALLED: Final = 200
 _RECALLED: Final = (
     "SELECT seq, owner_id, labels, title, summary, body, items.id IS NULL AND EXISTS (SELECT 1 FROM"
-    " forgotten_items WHERE item_id = asked.value) AS was_forgotten FROM json_each(:ids) AS asked"
+    " forgotten_items WHERE item_id = asked.value AND was_deleted = 0) AS was_forgotten"
+    " FROM json_each(:ids) AS asked"
     " LEFT JOIN items ON items.id = asked.value ORDER BY seq"
 )
-"""What is there of some items; what was forgotten and came back counts again."""
+"""What is there of some items; what was forgotten and came back counts again. What went with its
+conversation is only absent.
+"""
 _FIRST_MOMENT, _LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 

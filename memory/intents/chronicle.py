@@ -13,7 +13,7 @@ from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.intents.registry import SourceKind
 from memory.stores.database import Connection, SqlDatabase, decoding_rows
-from memory.stores.sqlite.forgotten import forgotten_at_blocking
+from memory.stores.sqlite.forgotten import forgotten_at_blocking, ids_in
 from memory.stores.sqlite.row_values import Row, read_value
 from memory.stores.sqlite.statements import insert_blocking
 
@@ -135,6 +135,26 @@ def scrub_blocking(
             " WHERE intent_id = :intent AND (CAST(:owner AS TEXT) IS NULL OR owner_id = :owner)",
             {"intent": intent_id, "owner": owner_id},
         )
+
+
+def scrub_deleted_blocking(
+    connection: Connection, intent_ids: Sequence[str], now: datetime
+) -> None:
+    """Remove what these intents say, as `scrub_blocking` does, because a conversation was deleted.
+
+    The ids of items in them stay, in the payload: the replies of other turns still follow what
+    becomes of these items.
+    """
+    rows = connection.execute(
+        "SELECT id, payload FROM intents WHERE payload IS NOT NULL AND text IS NOT NULL"
+        " AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(intent_ids)),),
+    ).fetchall()
+    scrub_blocking(connection, intent_ids, now, owner_id=None)
+    connection.executemany(
+        "UPDATE intents SET payload = ? WHERE id = ?",
+        [(json.dumps({"ids": ids_in(row["payload"])}), row["id"]) for row in rows],
+    )
 
 
 class SqlChronicle:
@@ -321,10 +341,11 @@ def _is_place(cursor: str) -> bool:
 
 @decoding_rows()
 def _record_of(row: Row) -> IntentRecord:
+    is_told = row["text"] is not None
     return read_value(
         IntentRecord,
         row,
         text=row["text"] or "",
-        payload={} if row["payload"] is None else json.loads(row["payload"]),
+        payload=json.loads(row["payload"]) if is_told else {},
         forgotten=row["forgotten_at"] is not None,
     )

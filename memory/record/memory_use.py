@@ -13,17 +13,21 @@ from memory.items.ids import derived_id
 from memory.items.item import Item
 from memory.stores.database import Connection
 from memory.stores.sqlite.forgotten import ids_in
-from memory.stores.sqlite.statements import first_row, insert_blocking
+from memory.stores.sqlite.statements import insert_blocking
 
 _INTENTS: Final = (
     "SELECT payload, forgotten_at FROM intents WHERE turn_id = ?"
     " AND (key = 'memory.injected' OR glob('tool.mcp__memory__*', key)"
     " OR glob('tool.mcp__memory_case__*', key)"
     " OR forgotten_at IS NOT NULL AND (key LIKE 'llm.%' OR key = 'turn.completed'))"
+    # earlier servers left nothing of the intents of a deleted turn
+    " AND (payload IS NOT NULL OR forgotten_at IS NULL OR NOT EXISTS (SELECT 1 FROM"
+    " forgotten_items WHERE item_id = intents.turn_id AND was_deleted = 1"
+    " AND forgotten_items.forgotten_at = intents.forgotten_at))"
 )
-_FORGOTTEN: Final = (
-    "SELECT 1 FROM forgotten_items WHERE item_id IN (SELECT value FROM json_each(?))"
-    " AND was_deleted = 0 AND item_id NOT IN (SELECT id FROM items)"
+_GONE: Final = (
+    "SELECT DISTINCT was_deleted FROM forgotten_items"
+    " WHERE item_id IN (SELECT value FROM json_each(?)) AND item_id NOT IN (SELECT id FROM items)"
 )
 
 
@@ -34,6 +38,9 @@ class MemoryUse:
     item_ids: tuple[str, ...]
     is_forgotten: bool
     """Something of it is forgotten, and the reply may repeat it."""
+    is_deleted: bool
+    """Something of it went with its conversation, and a reply that is recorded anew may repeat it.
+    """
 
 
 def memory_use_blocking(connection: Connection, turn_id: str) -> MemoryUse:
@@ -41,11 +48,13 @@ def memory_use_blocking(connection: Connection, turn_id: str) -> MemoryUse:
     rows = connection.execute(_INTENTS, (turn_id,)).fetchall()
     payloads = [row["payload"] for row in rows if row["payload"] is not None]
     ids = tuple(dict.fromkeys(item_id for payload in payloads for item_id in ids_in(payload)))
-    is_scrubbed = any(row["forgotten_at"] is not None for row in rows)
+    is_scrubbed = any(row["forgotten_at"] is not None and row["payload"] is None for row in rows)
+    gone = connection.execute(_GONE, (json.dumps(ids),)).fetchall() if ids else ()
+    was_deleted = {bool(row["was_deleted"]) for row in gone}
     return MemoryUse(
         item_ids=ids,
-        is_forgotten=is_scrubbed
-        or (bool(ids) and first_row(connection, _FORGOTTEN, (json.dumps(ids),)) is not None),
+        is_forgotten=is_scrubbed or False in was_deleted,
+        is_deleted=True in was_deleted,
     )
 
 

@@ -20,7 +20,7 @@ _FACTS: Final = (
     " WHERE fact_id IN (SELECT value FROM json_each(?))"
 )
 _SAVED: Final = (
-    "SELECT id, payload, occurred_at FROM intents WHERE payload IS NOT NULL"
+    "SELECT id, payload, occurred_at FROM intents WHERE text IS NOT NULL"
     " AND id IN (SELECT value FROM json_each(?))"
 )
 _MOST_REVISIONS: Final = 50

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from memory.clock import Now
-from memory.intents.chronicle import scrub_blocking
+from memory.intents.chronicle import scrub_deleted_blocking
 from memory.items.item import Item
 from memory.outbox.delivery import deliveries_of
 from memory.outbox.store import (
@@ -116,22 +116,27 @@ class SqlRecordStore:
             telling = mentions_since_blocking(connection, mentions, deleted)
             for turn_id in deleted:
                 telling += intents_of_turn_blocking(connection, turn_id)
-            scrub_blocking(connection, telling, now, owner_id=None)
+            scrub_deleted_blocking(connection, telling, now)
             if removed or telling:
                 request_vacuum_blocking(connection)
             note_forgotten_blocking(connection, deleted, now, was_deleted=True)
             for item in items:
-                new = _current_blocking(connection, item, sources.get(item.id))
-                self._put_blocking(connection, new, copies.get(item.id), now)
+                known = item_blocking(connection, item.id)
+                new = _current_blocking(connection, item, known, sources.get(item.id))
+                self._put_blocking(connection, new, known, copies.get(item.id), now)
 
         await self._database.write(work)
 
     def _put_blocking(
-        self, connection: Connection, item: Item, copy_of: str | None, now: datetime
+        self,
+        connection: Connection,
+        item: Item,
+        known: Item | None,
+        copy_of: str | None,
+        now: datetime,
     ) -> None:
         if first_row(connection, _FORGOTTEN, (item.id,)) is not None:
             return
-        known = item_blocking(connection, item.id)
         if copy_of is not None:
             if known is None and first_row(connection, _FORGOTTEN_FIRST, (copy_of,)) is not None:
                 return
@@ -156,19 +161,23 @@ class _Source:
 
 
 def _source_blocking(connection: Connection, copy_of: str) -> _Source | None:
-    """Return what is known of a copied turn; None if it was forgotten or deleted before."""
+    """Return what is known of a copied turn, which may be deleted; None if it was forgotten."""
     item = _alike_blocking(connection, copy_of)
     if item is not None:  # it says nothing that was forgotten
         use = replace(memory_use_blocking(connection, item.id), is_forgotten=False)
         return _Source(item=item, use=use)
-    if first_row(connection, _FORGOTTEN, (copy_of,)) is not None:
+    if first_row(connection, _FORGOTTEN_FIRST, (copy_of,)) is not None:
         return None
     return _Source(item=None, use=memory_use_blocking(connection, copy_of))
 
 
-def _current_blocking(connection: Connection, item: Item, source: _Source | None) -> Item:
-    """Return the item of a turn without what was forgotten or corrected since the turn was shown it
-    or found it; a copy says no more than its source.
+def _current_blocking(
+    connection: Connection, item: Item, known: Item | None, source: _Source | None
+) -> Item:
+    """Return the item of a turn without what was forgotten, deleted or corrected since the turn was
+    shown it or found it; a copy says no more than its source.
+
+    A known item says nothing that was deleted.
     """
     use = memory_use_blocking(connection, item.id)
     if source is not None:
@@ -178,7 +187,10 @@ def _current_blocking(connection: Connection, item: Item, source: _Source | None
             use = memory_use_blocking(connection, item.id)
         if source.item is not None:
             item = without_cut(item, source.item)
-    if use.is_forgotten or (source is not None and source.use.is_forgotten):
+    is_new = known is None and (source is None or source.item is None)
+    if use.is_forgotten or (is_new and use.is_deleted):
+        return without_reply(item)
+    if source is not None and source.use.is_forgotten:
         return without_reply(item)
     outdated = outdated_blocking(connection, use.item_ids, since=item.occurred_at)
     return without_outdated(item, outdated) if outdated else item

@@ -1,0 +1,103 @@
+"""What the record says of a turn once a conversation that it was shown, or copied from, is deleted."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from gateway.ids import LOCAL_USER as ME
+from gateway.settings import Secret
+from memory.items.item import REPLY
+from memory.items.scope import Scope
+from memory.stores.database import Engine
+from tests.service.turns.test_memory import intents_of
+from tests.service.turns.test_record import (
+    ASKED,
+    QUIET,
+    TOLD,
+    recorded,
+    recorded_body,
+    search_turn,
+    tell,
+    until,
+)
+from tests.support.postgres import new_database_blocking
+from tests.support.services import RunningServices, running_services
+
+FORM = "Bring the form to the desk. 请把表格带到前台。"
+
+
+async def shown_turn(services: RunningServices, question: str, answer: str) -> tuple[str, str]:
+    """Ask what another conversation tells; return the conversation and the turn."""
+    services.scripted.answers[question] = {"steps": [{"text": answer}]}
+    asked = await services.ask(question)
+    assert "turn" in [entry["kind"] for entry in asked["memory"]["injected"]]
+    return asked["conversation_id"], asked["turn_id"]
+
+
+async def test_a_reply_stays_recorded_when_a_conversation_that_it_was_shown_is_deleted(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        question = f"{ASKED} Ana has a form."
+        chat, turn_id = await shown_turn(services, question, f"{TOLD} {FORM}")
+        await until(services, {told["turn_id"], turn_id})
+        assert await recorded_body(services, turn_id) == f"{question}\n{REPLY}{FORM}"
+        await services.delete(told["conversation_id"])
+
+        await services.change(chat, project_id="gym")
+        later = await tell(services, "The ferry leaves at noon.")
+        await until(services, {turn_id, later["turn_id"]})
+        (item,) = await services.open_memory.items.get_many([turn_id], Scope(owner_id=ME))
+        assert (item.scope.project_id, item.body) == ("gym", f"{question}\n{REPLY}{FORM}")
+
+        for is_on in (False, True):
+            await services.change(chat, memory_enabled=is_on)
+            await until(services, {turn_id, later["turn_id"]} if is_on else {later["turn_id"]})
+        assert await recorded_body(services, turn_id) == question, "it may repeat what is deleted"
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+async def test_a_reply_follows_what_else_it_was_shown_after_such_a_deletion(
+    tmp_path: Path, engine: Engine
+) -> None:
+    async with AsyncExitStack() as stack:
+        given = QUIET | {"learn": "explicit"}
+        if engine == "postgresql":
+            given["database_url"] = Secret(stack.enter_context(new_database_blocking("shown")))
+        services = await stack.enter_async_context(running_services(tmp_path, **given))
+        scope = Scope(owner_id=ME)
+        key = await services.open_memory.facts.write("The gym locker has a copper key", scope)
+        told = await tell(services)
+        question = f"{ASKED} Which key?"
+        _, turn_id = await shown_turn(services, question, "You need the brazen one. 是黄铜的。")
+        await until(services, {told["turn_id"], turn_id})
+        await services.delete(told["conversation_id"])
+        assert "brazen" in await recorded_body(services, turn_id)
+
+        assert await services.open_memory.forget(key.id, scope)
+
+        assert await recorded_body(services, turn_id) == question
+        assert "brazen" not in repr(await intents_of(services))
+
+
+@pytest.mark.parametrize("answer", ["Number 4711, as you told me.", "是 4711 号，你说过的。"])
+async def test_a_copy_without_memory_forgets_what_the_deleted_turn_in_its_place_had_found(
+    tmp_path: Path, answer: str
+) -> None:
+    async with running_services(tmp_path, **QUIET | {"learn": "explicit"}) as services:
+        scope = Scope(owner_id=ME)
+        locker = await services.open_memory.facts.write(TOLD, scope)
+        found = await search_turn(services, answer)
+        fork = await services.fork(found["conversation_id"], found["turn_id"])
+        await services.change(fork, memory_enabled=False)
+        await services.delete(found["conversation_id"])
+        (copy,) = await services.messages_of(fork)
+        assert await recorded(services) == set()
+        assert await services.open_memory.forget(locker.id, scope)
+
+        await services.change(fork, memory_enabled=True)
+
+        await until(services, {copy.id})
+        assert REPLY not in await recorded_body(services, copy.id)
