@@ -246,7 +246,7 @@ class TurnChronicle:
             kept = await keeper.conclude(
                 told_turn(turn, conversation, self.guard),
                 remembered=is_off or noted or kept_some,
-                forgot=is_off or noted or may_have_forgotten,
+                forgot=noted or may_have_forgotten,
             )
         except LeaseLost:
             return {}, ()  # nobody gets this result: the turn is another server's

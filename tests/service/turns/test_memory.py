@@ -17,7 +17,7 @@ from memory.intents.chronicle import IntentRecord
 from memory.items.scope import Scope
 from memory.recall.query import ContextPack, QueryPack
 from tests.support.builders import codes
-from tests.support.fact_turns import held, remember, saying
+from tests.support.fact_turns import forget, held, remember, saying
 from tests.support.services import RunningServices, of_kind, running_services, script
 
 WROTE = script(
@@ -171,6 +171,23 @@ async def test_what_a_call_kept_before_memory_was_switched_off_is_told(tmp_path:
         result = await services.result_of(accepted)
         assert len(await held(services)) == 1
     assert ["12" in item["title"] for item in result["memory"]["saved"]] == [True]
+
+
+@pytest.mark.parametrize("fact", ["my locker is number 12", "我的柜子是12号"])
+async def test_memory_that_is_switched_off_before_a_turn_forgets_says_that_nothing_was_forgotten(
+    tmp_path: Path, fact: str
+) -> None:
+    said = f"forget that {fact}"
+    mkdir = {"tool": "Bash", "input": {"command": "mkdir otters"}}
+    async with running_services(tmp_path, approvals="on") as services:
+        known = await services.open_memory.facts.write(fact, Scope(owner_id=ME))
+        accepted = await services.send(saying(said, mkdir, forget(said, known.id)))
+        question = await services.question_of(accepted)
+        await services.change(accepted.conversation_id, memory_enabled=False)
+        await services.answer(question, "allow")
+        result = await services.result_of(accepted)
+        assert await held(services) == [fact]
+    assert "nothing_forgotten" in codes(result["notices"])
 
 
 async def test_a_turn_that_began_without_memory_leaves_nothing_though_it_is_on_when_it_ends(
