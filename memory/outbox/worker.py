@@ -106,7 +106,8 @@ class DeliveryWorker:
         )
 
     async def run(self) -> None:
-        """Deliver until cancelled, first what an earlier process had leased."""
+        """Deliver until cancelled, first what an earlier run, or another server's, had leased."""
+        self._last_look = None
         health = await self._backend.check()
         if health.state == "failing":
             _log.warning("backend_not_ready", extra={"backend": self.name, "reason": health.detail})
@@ -124,7 +125,7 @@ class DeliveryWorker:
 
     async def _release(self) -> None:
         """Make due what was to wait by a clock that was ahead and is set back; at first what an
-        earlier process had leased, and waits that are longer than the longest.
+        earlier run had leased, and waits that are longer than the longest.
         """
         now, last = self._now(), self._last_look
         if last is None:

@@ -85,6 +85,17 @@ async def test_stopped_in_the_middle_it_is_delivered_again_under_the_same_key(
         assert one.attempts == 1
 
 
+async def test_the_loop_that_begins_again_makes_what_it_had_leased(tmp_path: Path) -> None:
+    """After a defect ended it, or another server had its work meanwhile and died."""
+    async with world(tmp_path, "epi_1") as here:
+        here.backend.meanwhile = anyio.sleep_forever
+        async with running(here):
+            await here.backend.went.wait()
+        here.backend.meanwhile = anyio.lowlevel.checkpoint
+        async with running(here):
+            await until(lambda: [made[1] for made in here.results] == ["delivered"])
+
+
 async def test_an_outbox_that_cannot_be_used_does_not_end_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
