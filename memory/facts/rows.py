@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -187,10 +187,9 @@ def take_fact_blocking(
     text = profile if has_line else without_fact(profile, fact.text)
     for old in _superseded(connection, fact_id):
         stands = fact.superseded_by or next((new.id for new in held if says_same(new, old)), None)
-        if stands is not None:  # what came later still stands in its place
-            connection.execute(
-                "UPDATE facts SET superseded_by = ? WHERE fact_id = ?", (stands, old.id)
-            )
+        later = None if stands is None else fact_blocking(connection, stands)
+        if later is not None:  # what came later still stands in its place
+            put_fact_blocking(connection, _passed_on(old, later), deliver_to, now)
             continue
         lined = with_fact(text, old.text) if old.lasting else text
         again = replace(old.again(now), lasting=old.lasting and lined is not None)
@@ -212,12 +211,9 @@ def earlier_tellings_blocking(connection: Connection, fact_id: str) -> list[str]
     if fact is None:
         return []
     replaced = _superseded(connection, fact_id)
-    is_alone = all(old.form == fact.form for old in replaced)
-    same = [
-        old
-        for old in replaced
-        if old.form == fact.form and (is_alone or old.valid_until != _ended_by(fact, old))
-    ]
+    at_once = [old for old in replaced if old.valid_until == _ended_by(fact, old)]
+    is_alone = all(old.form == fact.form for old in at_once)
+    same = [old for old in replaced if old.form == fact.form and (is_alone or old not in at_once)]
     earlier = [[*earlier_tellings_blocking(connection, old.id), old.id] for old in same]
     return list(chain.from_iterable(earlier))
 
@@ -225,6 +221,16 @@ def earlier_tellings_blocking(connection: Connection, fact_id: str) -> list[str]
 def _ended_by(fact: Fact, old: Fact) -> datetime:
     """Return until when `old` held if it is `fact` that replaced it."""
     return max(old.valid_from, fact.valid_from)
+
+
+def _passed_on(old: Fact, later: Fact) -> Fact:
+    """Return a fact as superseded by what stands in the place of the one that had replaced it, and
+    ended at another moment than what that replaced itself: see `earlier_tellings_blocking`.
+    """
+    until = old.valid_until
+    if until is not None and until == _ended_by(later, old):
+        until += timedelta(milliseconds=1)
+    return replace(old, superseded_by=later.id, valid_until=until, revision=old.revision + 1)
 
 
 def words_of_facts_blocking(connection: Connection, fact_ids: Sequence[str]) -> list[str]:

@@ -98,6 +98,37 @@ async def test_a_lasting_fact_keeps_its_line_when_an_equal_one_is_forgotten(
         assert await facts.store.profile_text(ME) == ""
 
 
+@pytest.mark.parametrize("bus", ["the bus is number 12", "公交是12路"])
+async def test_an_equal_fact_does_not_come_back_though_one_that_went_with_it_was_forgotten(
+    tmp_path: Path, bus: str
+) -> None:
+    """Both had been replaced at once, the other one in the place of an earlier fact."""
+    async with running_services(tmp_path) as services:
+        (equal,) = saved_ids(await keep(services, bus))
+        (early,) = saved_ids(await keep(services, "the tram is number 1"))
+        (other,) = saved_ids(await keep(services, "the tram is number 2", replaces=[early]))
+        (newest,) = saved_ids(await keep(services, bus, replaces=[other]))
+        memory = services.open_memory
+        assert await memory.facts.store.replaced_by(newest) == [equal, other]
+
+        assert await memory.forget(other, MINE)
+        assert await held(services) == [bus]
+        assert await memory.forget(newest, MINE)
+        assert await held(services) == ["the tram is number 1"]
+
+
+async def test_an_equal_fact_of_the_same_moment_does_not_come_back_either(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        memory, bus = services.open_memory, "the bus is number 12"
+        chains = [[bus, "the bus is number 13"], ["the tram is number 1"]]
+        newest = await memory.facts.write(bus, MINE, earlier=[chains])
+        (between, _) = await memory.facts.store.replaced_by(newest.id)
+
+        assert await memory.forget(between, MINE)
+        assert await memory.forget(newest.id, MINE)
+        assert await held(services) == ["the tram is number 1"]
+
+
 async def test_a_misspelt_argument_changes_nothing(tmp_path: Path) -> None:
     """A correction without its `replaces` would stand beside what it corrects."""
     async with running_services(tmp_path) as services:
