@@ -2,7 +2,8 @@
 
 Five kinds: values that the caller knows (`known`), tokens in the formats of providers (`formats`),
 values under or beside a key (`pairs`), values that a sentence states (`statements`), and what
-stands where only secrets stand (`places`). A mask keeps up to four characters: `sk-a…[masked]`.
+stands where only secrets stand (`places`). A mask keeps up to four characters, `sk-a…[masked]`,
+and no digit of a number.
 The time grows with the text's length alone: each expression is bounded or reads on without going
 back. Masking twice gives the same as masking once.
 """

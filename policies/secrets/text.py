@@ -99,7 +99,10 @@ def mask_value(secret: str) -> str:
     """Return the replacement for a secret.
 
     It has no `@`, which would make it part of an address, and nothing of a key block's line ends.
+    Of digits alone it keeps none: each is much of a PIN.
     """
+    if secret.isdigit():
+        return MASK
     kept = secret[: min(MAX_KEPT_CHARS, len(secret) // _KEPT_SHARE)]
     return f"{_NOT_KEPT.split(kept, maxsplit=1)[0]}{MASK}"
 

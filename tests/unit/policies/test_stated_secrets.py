@@ -5,10 +5,12 @@ import re
 from itertools import cycle, pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policies.secrets import mask_secrets, names_secret
+from policies.secrets.text import MASK
 from tests.unit.policies.pieces import masked_in_pieces
 
 _LISTS = json.loads((Path(__file__).parent / "data" / "stated.json").read_text("utf-8"))
@@ -90,3 +92,8 @@ def test_any_statement_in_pieces_is_masked_as_the_whole(words: list[str], cuts: 
 def test_a_pin_is_a_word_of_sentences_and_no_name_of_a_field() -> None:
     assert not names_secret("pin")
     assert not names_secret("gpio-pin")
+
+
+@pytest.mark.parametrize("sentence", ["my pin is ⟦4821⟧ now", "银行卡密码 ⟦889900⟧"])
+def test_a_masked_number_shows_none_of_its_digits(sentence: str) -> None:
+    assert mask_secrets(_plain(sentence)) == _SECRET.sub(MASK, sentence)
