@@ -14,9 +14,12 @@ CODE = re.compile(
     r"[\$\{<%\[(*]|![A-Za-z]\w*\Z|[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+[,;)?]*\Z"
     r"|[A-Za-z_][\w.]*[\[(]|(?:x{4,}|\*{3,}|\.{3,})\Z",
 )
-NAME_OF_A_KEY = re.compile(r"[A-Za-z_]*(?:pass|pwd|secret|token|key|cred)[A-Za-z_]*", re.IGNORECASE)
+NAME_OF_A_KEY = re.compile(
+    r"(?:env:)?[A-Za-z_]*(?:pass|pwd|secret|token|key|cred)[A-Za-z_]*", re.IGNORECASE
+)
+"""`DB_PASSWORD`, `env:DB_PASSWORD`."""
 # What prose says behind "the password is" although it has digits.
-_TECHNICAL = re.compile(
+_TECHNICAL_NAME = (
     "(?<![a-z0-9])(?:"
     r"(?:base|b)(?:16|32|58|62|64)(?:url)?|sha-?[1235]\d{0,2}(?:sum)?|md[45](?:sum|crypt)?"
     "|argon2(?:id|i|d)?"
@@ -25,7 +28,13 @@ _TECHNICAL = re.compile(
     "|http[123]|utf-?(?:8|16|32)|ipv[46]|ntlmv?[12]|crc32|blake[23][bs]?|k8s|i18n|l10n"
     r"|v\d{1,3}(?:(?:alpha|beta|rc)\d{0,2})?"
     "|1password|office365|win(?:32|64)|x86|[236]fa|bcrypt|scrypt|jwt|ldap|vault"
-    "|hash(?:ed)?|plaintext)(?![0-9])",
+    "|hash(?:ed)?|plaintext)(?![0-9])"
+)
+_TECHNICAL = re.compile(_TECHNICAL_NAME, re.IGNORECASE)
+_MODE = "(?-i:[A-Z]{2,5})"
+# `AES-256-CBC`, `PBKDF2-HMAC-SHA256`.
+_TECHNICAL_NAMES = re.compile(
+    rf"(?=\D*\d)(?:{_MODE}[-_/])*{_TECHNICAL_NAME}(?:[-_/](?:{_TECHNICAL_NAME}|{_MODE}))+",
     re.IGNORECASE,
 )
 # `12-characters-long`, `3600s`, `8-64`.
@@ -120,7 +129,8 @@ def is_mixed(value: str) -> bool:
 
 def is_technical(value: str) -> bool:
     """Return whether a value is the name of an algorithm, a format or a product."""
-    return _TECHNICAL.fullmatch(value) is not None
+    is_name = _TECHNICAL.fullmatch(value) is not None
+    return is_name or _TECHNICAL_NAMES.fullmatch(value) is not None
 
 
 def looks_chosen(value: str) -> bool:

@@ -22,7 +22,7 @@ from policies.secrets.looks import (
     looks_random,
     looks_scattered,
 )
-from policies.secrets.statements import stated
+from policies.secrets.statements import MEASURES, stated
 from policies.secrets.text import MASK, Span
 
 # Markdown between a name and its value.
@@ -83,6 +83,7 @@ _REST = {
 }
 _IDENTIFIER = re.compile(r"_*[A-Za-z]{1,16}(?:[_\-][A-Za-z]{1,16})+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]")
+_RANGE = re.compile(r"\d{1,4}[ \t]?[~\-–—到至][ \t]?\d{1,4}")
 _NAME = re.compile(r"[A-Za-z_]+")
 _NAME_OF_A_TYPE = re.compile(
     r"[A-Za-z_]{1,12}\d{0,5}[A-Za-z_]{0,12}(?:Key|Token|Secret|Password)\d?",
@@ -135,6 +136,9 @@ def _assigned(text: str, key: Key) -> Span | None:
         return None
     if kind == "bare":
         value = value.rstrip(_TRAILING)
+        count = _RANGE.match(text, start)
+        if count is not None and MEASURES.match(text, count.end()):
+            return None
         if _is_name_in_code(match, key, value):
             return None
     elif _CODE_AFTER_QUOTE.match(value):
@@ -159,7 +163,7 @@ def _is_ordinary(value: str, whole: str, key: Key, link: str, *, quoted: bool) -
         return True
     if not quoted and (
         (CODE.match(value) and not is_dotted_token(value))
-        or (is_technical(value) and _IS_WORD.search(link))
+        or (_IS_WORD.search(link) and is_technical(value))
     ):
         return True
     if key.is_loose:

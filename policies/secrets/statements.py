@@ -60,7 +60,7 @@ _POSTAL_DIGITS = 6
 """`Pin code: 560001` is an address in India."""
 UNIT_CHARS = r"[ \t]{1,4}\(?[A-Za-z]{0,16}|[ \t]{0,4}[\u4e00-\u9fff]"
 """As far as is read behind digits."""
-_MEASURES = re.compile(
+MEASURES = re.compile(
     "[ \t]{0,4}[位个個次天年月日号號字名人条條种種秒分小时時毫元块塊行多余餘以张張页頁套台组組端左]"
     "|[ \t]{1,4}(?:bits?|bytes?|chars?|characters?|digits?|letters?|symbols?|words?|times|days?"
     "|hours?|min(?:ute)?s?|sec(?:ond)?s?|ms|weeks?|months?|years?|iterations?|rounds?|attempts?"
@@ -135,7 +135,7 @@ def _is_code(text: str, key: Key, match: re.Match[str], value: str) -> bool:
         return len(value) in _PIN_DIGITS and not is_postal and _GOES_ON.match(text, end) is not None
     if match["blank"] is not None and not _is_chinese(text, key):
         return False
-    return len(value) in _CODE_DIGITS and _MEASURES.match(text, end) is None
+    return len(value) in _CODE_DIGITS and MEASURES.match(text, end) is None
 
 
 def _is_quoted_secret(match: re.Match[str], key: Key, kind: str) -> bool:

@@ -97,3 +97,16 @@ def test_a_pin_is_a_word_of_sentences_and_no_name_of_a_field() -> None:
 @pytest.mark.parametrize("sentence", ["my pin is ⟦4821⟧ now", "银行卡密码 ⟦889900⟧"])
 def test_a_masked_number_shows_none_of_its_digits(sentence: str) -> None:
     assert mask_secrets(_plain(sentence)) == _SECRET.sub(MASK, sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "密码是 ⟦1234-5678⟧",
+        "密码：⟦8812~9932⟧，别告诉别人",
+        "密码是 ⟦JWT-2024⟧",
+        "password: ⟦env:hunter22⟧",
+    ],
+)
+def test_what_only_begins_like_a_count_or_a_name_is_masked(sentence: str) -> None:
+    assert not _is_missed(sentence)
