@@ -15,6 +15,7 @@ import anyio
 from gateway.chat.departures import Departures
 from gateway.chat.parts import ChatParts
 from gateway.conversations.model import Turn
+from gateway.conversations.store import KeyedTurn
 from gateway.errors import NotFound
 from gateway.ids import TurnId, UserId
 from gateway.turns.requests import Accepted
@@ -85,11 +86,27 @@ class Arrivals:
     async def _free_key(
         self, user_id: UserId, digest: str, period: int
     ) -> tuple[str, TurnId | None]:
-        """Return a period's first free key, and the turn of its last arrival."""
-        number, last = 0, None
-        while known := await self._parts.turns.find_key(
-            user_id, key := f"{ARRIVAL}{digest}:{period}:{number}"
-        ):
-            last = known.turn_id or last  # none: the key was withdrawn
-            number += 1
-        return key, last
+        """Return a period's first free key, and the turn of its last arrival.
+
+        Keys are numbered without a gap, so a message that is sent very often costs few looks.
+        """
+
+        def key_of(number: int) -> str:
+            return f"{ARRIVAL}{digest}:{period}:{number}"
+
+        async def find(number: int) -> KeyedTurn | None:
+            return await self._parts.turns.find_key(user_id, key_of(number))
+
+        taken, free, last = -1, 0, None
+        while (known := await find(free)) is not None:
+            taken, free, last = free, 2 * free + 1, known
+        while free - taken > 1:
+            middle = (taken + free) // 2
+            if (known := await find(middle)) is None:
+                free = middle
+            else:
+                taken, last = middle, known
+        while last is not None and not last.turn_id and taken > 0:  # the key was withdrawn
+            taken -= 1
+            last = await find(taken)
+        return key_of(free), (last and last.turn_id) or None
