@@ -175,11 +175,12 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         held = bytearray()
+        longest = max(map(len, self._ends), default=0)
         async for chunk in self._stream:
+            unread = max(0, len(held) - longest)  # what was held before has no whole mark
             held += chunk
-            end = max(
-                (held.rfind(mark) + len(mark) for mark in self._ends if mark in held), default=0
-            )
+            places = ((held.rfind(mark, unread), mark) for mark in self._ends)
+            end = max((place + len(mark) for place, mark in places if place >= 0), default=0)
             if end or len(held) > MAX_MESSAGE_BYTES:
                 yield _checked(held[:end] or held)
                 del held[:end]
