@@ -1,9 +1,13 @@
 """What uses too much in the box is ended with a reason, and nothing of it is left."""
 
+import fcntl
+import resource
+import socket
 from collections.abc import Iterator
 
 import pytest
 
+from gateway.engine.box.process import Box
 from tests.support.boxes import USERS, Bench, box_bench
 from tests.support.walls import needs_boxes
 
@@ -124,3 +128,23 @@ def test_the_broker_outlives_a_request_that_is_none() -> None:
             bench.run(line)
         assert bench.run("echo served").output == "served\n"
         assert bench.process.poll() is None
+
+
+def test_a_broker_that_starts_when_many_files_are_open_runs_commands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its socket has the number that it has in the server; `select` takes none above 1023."""
+    listen_blocking = Box.listen_blocking
+
+    def listen_high_blocking(box: Box) -> socket.socket:
+        with listen_blocking(box) as listener:
+            return socket.socket(fileno=fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, 1_500))
+
+    monkeypatch.setattr(Box, "listen_blocking", listen_high_blocking)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_000), hard))
+    try:
+        with box_bench() as bench:
+            assert bench.run("echo one").output == "one\n"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

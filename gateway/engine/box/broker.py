@@ -197,8 +197,10 @@ def main(listener_fd: int) -> None:
     """Run the broker with a listening socket; its plan comes as a line of standard input."""
     given: dict[str, Any] = json.loads(_first_line())
     os.umask(0o022)
+    listener = socket.socket(fileno=os.dup(listener_fd))  # `select` takes no number above 1023
+    os.close(listener_fd)
     try:
-        broker = Broker(BrokerPlan(**given), socket.socket(fileno=listener_fd))
+        broker = Broker(BrokerPlan(**given), listener)
     except LookupError as exc:
         report({"refused": str(exc)})
         sys.exit(1)
