@@ -82,9 +82,21 @@ def _is_schema(value: Mapping[str, Any]) -> bool:
 
 
 def _names_tool(value: Mapping[str, Any]) -> bool:
-    """Return whether an object defines a tool by its name and what it takes."""
-    takes = any(isinstance(value.get(key), dict) for key in _INPUT_KEYS)
-    return takes and isinstance(value.get("name"), str)
+    """Return whether an object defines a tool by its name and what it takes.
+
+    `parameters` also hold the values of a job: those of a tool are described.
+    """
+    takes = {key: given for key in _INPUT_KEYS if isinstance(given := value.get(key), dict)}
+    is_tool = any(key != "parameters" or _are_described(takes[key]) for key in takes)
+    return is_tool and isinstance(value.get("name"), str)
+
+
+def _are_described(parameters: Mapping[str, Any]) -> bool:
+    return "properties" in parameters or all(
+        isinstance(given, dict) and not given.keys().isdisjoint({"type", "description"})
+        for name, given in parameters.items()
+        if name != "type"
+    )
 
 
 def without_tool_definitions(text: str) -> tuple[str, int]:

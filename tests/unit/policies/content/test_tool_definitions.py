@@ -62,6 +62,14 @@ def test_a_definition_beside_other_words_is_taken_out(definition: str) -> None:
     assert without_unsavable(text).text == "The lab opens at 8.\n王芳负责实验室。"
 
 
+@pytest.mark.parametrize(
+    "takes", [{}, {"type": "object"}, {"page": {"type": "integer"}, "topic": {"description": "a"}}]
+)
+def test_a_definition_needs_no_list_of_properties(takes: dict[str, object]) -> None:
+    definition = json.dumps({"name": "find", "parameters": takes})
+    assert without_tool_definitions(f"Ann: {definition}") == ("Ann: ", 1)
+
+
 def test_a_definition_within_a_line_is_taken_out() -> None:
     text = f"The lab opens at 8. It takes {json.dumps(json.loads(SCHEMA))} and Ann owns it."
     told = without_tool_definitions(text)
@@ -79,8 +87,10 @@ def test_a_definition_within_a_line_is_taken_out() -> None:
         'Orders follow {"type": "object", "properties": {"id": {"type": "string"}}}.',
         "工具：扭矩扳手挂在门边。\n- 王芳负责",
         '{"name": "a", "parameters": {"page": ',
+        'The job is {"name": "nightly", "parameters": {"retries": 3, "type": "full"}}.',
+        '任务是 {"name": "夜间备份", "parameters": {"重试": {"次数": 3}}}，由王芳负责。',
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_what_only_resembles_a_definition_stays(text: str) -> None:
     assert without_tool_definitions(text) == (text, 0)
