@@ -38,6 +38,7 @@ READING_MEMORY_SERVER: Final = OwnServer(SERVER, _READING)
 """Where nothing is to become a fact."""
 _PAGE: Final = 50
 _SWITCHED_OFF: Final = "Memory is switched off for this conversation now."
+_UNREADABLE: Final = "Memory cannot be used at present: nothing was changed. Tell the person."
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,14 @@ class MemoryCalls:
     is_still_on: IsOn
 
     async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
-        """Answer a call; refuse it if the person switched memory off since the turn began."""
-        if not await self.is_still_on():
-            return OwnAnswer(_SWITCHED_OFF, is_error=True)
+        """Answer a call; refuse it if the person switched memory off since the turn began, or that
+        cannot be read.
+        """
+        try:
+            if not await self.is_still_on():
+                return OwnAnswer(_SWITCHED_OFF, is_error=True)
+        except StoreUnavailable:
+            return OwnAnswer(_UNREADABLE, is_error=True)
         match name.rpartition("__")[2]:
             case (fact_tools.REMEMBER | fact_tools.FORGET) as tool if self.facts is not None:
                 told = told_turn(self.turn, self.conversation, self.guard)

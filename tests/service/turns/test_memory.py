@@ -212,11 +212,15 @@ async def test_a_switch_that_cannot_be_read_is_reported_and_nothing_is_kept(
     unreadable = AsyncMock(side_effect=StoreUnavailable)
     monkeypatch.setattr(TurnContext, "has_memory_on", unreadable)
     async with running_services(tmp_path) as services:
-        result = await services.ask(saying("remember that my locker is number 12"))
+        said = "remember that my locker is number 12"
+        search = {"tool": "mcp__memory__memory_search", "input": {"query": "locker"}}
+        result = await services.ask(saying(said, remember(said), search))
         records = await intents_of(services, conversation_id=result["conversation_id"])
         assert await held(services) == []
     assert [record.turn_id for record in records if record.turn_id] == []
     assert "memory_not_written" in codes(result["notices"])
+    errors = [tool["error"] for tool in result["tools"]]
+    assert errors == ["Memory cannot be used at present: nothing was changed. Tell the person."] * 2
 
 
 STALE = "# Bash\n\nParameter schema: command, timeout. A guessed call format.\n"
