@@ -51,11 +51,15 @@ _ALIKE: Final = (
 """Turns with those that were copied from them, or that they were copied from."""
 _BEHIND: Final = (
     "WITH asked (id) AS (SELECT value FROM json_each(:ids))"
-    " SELECT turn_id FROM items WHERE kind IN ('fact', 'episode') AND turn_id IS NOT NULL"
+    " SELECT turn_id FROM items WHERE kind IN ('fact', 'episode', 'turn') AND turn_id IS NOT NULL"
     " AND items.id IN (SELECT id FROM asked)"
     " UNION SELECT saved_turn_id FROM facts WHERE saved_turn_id IS NOT NULL"
     " AND fact_id IN (SELECT id FROM asked)"
+    " UNION SELECT intents.turn_id FROM episodes JOIN episode_sources ON episode = episodes.id"
+    " JOIN intents ON intents.id = intent_id"
+    " WHERE intents.turn_id IS NOT NULL AND episode_id IN (SELECT id FROM asked)"
 )
+"""Of an episode also the turns of what was merged into it."""
 _OF_OTHERS: Final = (
     "WITH asked (turn_id) AS (SELECT value FROM json_each(:ids))"
     " SELECT turn_id FROM asked WHERE EXISTS (SELECT 1 FROM intents"
@@ -273,8 +277,8 @@ def forget_turns_blocking(connection: Connection, intent_ids: Sequence[str], now
 
 
 def turns_behind_blocking(connection: Connection, item_ids: Sequence[str]) -> list[str]:
-    """Return the turns that some facts and episodes were made of, with every turn that forks have
-    of the same words: they are forgotten with these.
+    """Return the turns among some items, and those that facts and episodes among them were made of,
+    with every turn that forks have of the same words: they are forgotten with these.
     """
     rows = connection.execute(_BEHIND, {"ids": json.dumps(list(item_ids))}).fetchall()
     return alike_blocking(connection, [row["turn_id"] for row in rows])

@@ -101,3 +101,24 @@ async def test_a_copy_without_memory_forgets_what_the_deleted_turn_in_its_place_
 
         await until(services, {copy.id})
         assert REPLY not in await recorded_body(services, copy.id)
+
+
+@pytest.mark.parametrize("answer", ["You said so, and it is warm.", "您说过，那里很暖和。"])
+async def test_a_reply_is_cut_when_a_copy_of_what_it_was_shown_is_forgotten(
+    tmp_path: Path, answer: str
+) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        question = f"{ASKED} And the gym?"
+        _, turn_id = await shown_turn(services, question, answer)
+        await until(services, {told["turn_id"], turn_id})
+        fork = await services.fork(told["conversation_id"], told["turn_id"])
+        await services.delete(told["conversation_id"])
+        (copy,) = await services.messages_of(fork)
+        await until(services, {copy.id, turn_id})
+        assert await recorded_body(services, turn_id) == f"{question}\n{REPLY}{answer}"
+
+        assert await services.open_memory.forget(copy.id, Scope(owner_id=ME))
+
+        assert await recorded_body(services, turn_id) == question
+        assert answer not in repr(await intents_of(services))

@@ -140,6 +140,22 @@ async def test_the_sources_of_what_was_merged_into_it_are_forgotten_too(database
     assert WORD not in await dump(database)
 
 
+@pytest.mark.parametrize("turn_id", ["trn_1", "trn_2"])
+async def test_no_answer_that_was_shown_a_turn_that_was_merged_into_it_says_it(
+    database: Database, turn_id: str
+) -> None:
+    (gone,) = await remember(database, "trn_1", "trn_2")
+    shown = Happening(owner_id="ann", occurred_at=LATER, turn_id="trn_3")
+    await recorder_on(database).record_intents(
+        [
+            intent_from_memory_injected(shown, ids=[turn_id], titles=["Feeding"]),
+            intent_from_llm_response(shown, text=f"You fed the {WORD}.", model="m"),
+        ]
+    )
+    assert await forgetting_on(database).forget(gone, ANN)
+    assert WORD not in await dump(database)
+
+
 async def test_only_whose_scope_covers_it_can_forget_it(database: Database) -> None:
     (mine,) = await remember(database, "trn_1")
     before = await dump(database)
