@@ -124,3 +124,51 @@ def test_a_message_that_could_not_be_sent_takes_nobody_out_of_another_field(chat
     expect(search).to_have_value("没有这个")
     search.fill("")
     chat.page.unroute_all(behavior="ignoreErrors")
+
+
+def test_a_message_that_fails_once_its_conversation_was_left_waits_in_that_one(
+    chat: ChatPage,
+) -> None:
+    """What begins behind another conversation is made before its first message is sent."""
+    chat.witness.network_may_fail = True
+    chat.ask("my stone is agate")
+    chat.send("/clear")
+    held = hold(chat, "**/chat/stream")
+    with chat.page.expect_request("**/chat/stream"):
+        chat.send("my ferry is Nobody")
+    left = chat.conversation_id
+    chat.send("/clear")
+    chat.composer.fill("我的石头是玉")
+
+    with chat.page.expect_response("**/chat/stream"):
+        held[0].fulfill(status=503, json={})
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+    chat.go(f"/#/c/{left}")
+    expect(chat.composer).to_have_value("my ferry is Nobody")
+    chat.composer.fill("")
+    chat.go("/")
+    expect(chat.composer).to_have_value("我的石头是玉")
+
+
+def test_a_first_message_behind_another_conversation_is_one_turn_however_often_it_is_sent(
+    chat: ChatPage,
+) -> None:
+    chat.witness.network_may_fail = True
+    chat.ask("my stone is agate")
+    chat.send("/clear")
+
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    chat.page.route("**/chat/stream", lose)
+    chat.send("my ferry is Nobody")
+    expect(chat.get("error-line")).to_be_visible()
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+    chat.composer.press("Enter")
+
+    expect(chat.turn.outcome).to_be_visible()
+    where = f"{chat.witness.origin}/conversations/{chat.conversation_id}"
+    assert chat.page.request.get(where).json()["turns"] == 1

@@ -285,7 +285,7 @@ export class Conversation {
   #begin(id) {
     if (this.id) return;
     this.id = id;
-    this.#page.identified(id);
+    this.#page.identified(this);
   }
 
   /** Change its settings; where it has not begun yet, it begins with that. */

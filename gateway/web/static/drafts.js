@@ -7,8 +7,8 @@ const draftKey = (conversationId) => `draft.${conversationId ?? "new"}`;
 const unsentKey = (conversationId) => `unsent.${conversationId ?? "new"}`;
 const attachedKey = (conversationId) => `attached.${conversationId ?? "new"}`;
 
-// Keys of the messages that this page is sending right now; a reload finds none.
-const inFlight = new Set();
+// The messages that this page is sending right now: the conversation of each by its key. A reload finds none.
+const inFlight = new Map();
 
 const draftOf = (conversationId) => recall(draftKey(conversationId)) ?? "";
 export const keepDraft = (conversationId, text) => keep(draftKey(conversationId), text);
@@ -52,25 +52,33 @@ export function newKey() {
 }
 
 /** Note a message as on its way; gives its idempotency key: that of an earlier try of the same text, so that it cannot run twice. */
-export function holdUnsent(conversationId, text) {
-  const unsent = readUnsent(conversationId);
+export function holdUnsent(conversation, text) {
+  const unsent = readUnsent(conversation.id);
   const tried = unsent.find((message) => message.isReturned && message.text === text);
   const message = { text, key: tried?.key ?? newKey(), isReturned: false };
-  inFlight.add(message.key);
-  writeUnsent(conversationId, [...unsent.filter((other) => other !== tried), message]);
+  inFlight.set(message.key, conversation);
+  writeUnsent(conversation.id, [...unsent.filter((other) => other !== tried), message]);
   return message.key;
 }
 
+/** A conversation has begun: what was sent to it goes along. */
+export function moveUnsent(conversation) {
+  const isOwn = ({ key, isReturned }) => isReturned || inFlight.get(key) === conversation;
+  const unsent = readUnsent(null);
+  writeUnsent(null, unsent.filter((message) => !isOwn(message)));
+  writeUnsent(conversation.id, [...readUnsent(conversation.id), ...unsent.filter(isOwn)]);
+}
+
 /** The gateway took it. */
-export function releaseUnsent(conversationId, key) {
+export function releaseUnsent({ id }, key) {
   inFlight.delete(key);
-  writeUnsent(conversationId, readUnsent(conversationId).filter((message) => message.key !== key && !message.isReturned));
+  writeUnsent(id, readUnsent(id).filter((message) => message.key !== key && !message.isReturned));
 }
 
 /** The gateway did not take it. `isReturned`: its text went back into the box; else it waits here to be found. */
-export function failUnsent(conversationId, key, isReturned) {
+export function failUnsent({ id }, key, isReturned) {
   inFlight.delete(key);
-  writeUnsent(conversationId, readUnsent(conversationId).map((message) => (message.key === key ? { ...message, isReturned } : message)));
+  writeUnsent(id, readUnsent(id).map((message) => (message.key === key ? { ...message, isReturned } : message)));
 }
 
 /** The text to put into the box: messages that were lost on their way, in order, before the draft. */

@@ -8,7 +8,7 @@ import { confirmDialog } from "/static/dialog.js";
 import { Conversation } from "/static/conversation.js";
 import { ConversationList } from "/static/conversation-list.js";
 import { byId, setText } from "/static/dom.js";
-import { addToDraft, failUnsent, holdUnsent, keepDraft, keepEdit, recallEdit, recoverText, releaseUnsent } from "/static/drafts.js";
+import { addToDraft, failUnsent, holdUnsent, keepDraft, keepEdit, moveUnsent, recallEdit, recoverText, releaseUnsent } from "/static/drafts.js";
 import { DetailsButton } from "/static/details-button.js";
 import { Drawer } from "/static/drawer.js";
 import { ErrorLine } from "/static/error-line.js";
@@ -227,7 +227,10 @@ export class Page {
         if (!turn || turn.state === "completed") this.#details.draw();
       }),
       connected: whileOpen((isConnected) => this.#showConnected(isConnected)),
-      identified: whileOpen((id) => this.#identified(id)),
+      identified: (conversation) => {
+        moveUnsent(conversation);
+        if (isOpen()) this.#identified(conversation.id);
+      },
       settingsChanged: whileOpen(() => {
         this.#memory.draw();
         this.#details.draw();
@@ -276,20 +279,19 @@ export class Page {
       return;
     }
     const conversation = this.#conversation;
-    const from = conversation.id;
-    const key = holdUnsent(from, text);
-    keepDraft(from, this.#composer.text);
+    const key = holdUnsent(conversation, text);
+    keepDraft(conversation.id, this.#composer.text);
     this.#error.clear();
     this.#transcript.toLatest();
     this.#composer.focus();
     try {
       await conversation.send(text, key);
-      releaseUnsent(from, key);
+      releaseUnsent(conversation, key);
     } catch (error) {
       const isGone = error.status === 404 && conversation.id;
       if (isGone && this.#conversation === conversation) this.#gone();
       const isReturned = this.#conversation === conversation || (isGone && !this.#conversation.id);
-      failUnsent(from, key, isReturned);
+      failUnsent(conversation, key, isReturned);
       if (!isReturned) return;
       this.#putBack(text);
       if (!isGone) this.#error.show(error, () => byId("composer").requestSubmit());
