@@ -172,3 +172,26 @@ def test_a_first_message_behind_another_conversation_is_one_turn_however_often_i
     expect(chat.turn.outcome).to_be_visible()
     where = f"{chat.witness.origin}/conversations/{chat.conversation_id}"
     assert chat.page.request.get(where).json()["turns"] == 1
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_message_that_fails_comes_back_to_whoever_has_come_back(
+    chat: ChatPage, *, has_begun: bool
+) -> None:
+    chat.witness.network_may_fail = True
+    if has_begun:
+        chat.ask("my stone is agate")
+    address = chat.page.url.removeprefix(chat.witness.origin)
+    held = hold(chat, "**/chat/stream")
+    with chat.page.expect_request("**/chat/stream"):
+        chat.send("我的石头是玉")
+    chat.items.last.get_by_role("button").first.click()
+    chat.go(address)
+    chat.composer.fill("and more")
+
+    held[0].fulfill(status=503, json={})
+
+    expect(chat.get("error-line")).to_be_visible()
+    expect(chat.composer).to_have_value("我的石头是玉\nand more")
+    chat.composer.fill("")
+    chat.page.unroute_all(behavior="ignoreErrors")

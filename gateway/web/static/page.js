@@ -289,8 +289,9 @@ export class Page {
       releaseUnsent(conversation, key);
     } catch (error) {
       const isGone = error.status === 404 && conversation.id;
-      if (isGone && this.#conversation === conversation) this.#gone();
-      const isReturned = this.#conversation === conversation || (isGone && !this.#conversation.id);
+      // Somebody may have left it and come back meanwhile.
+      if (isGone && this.#conversation.id === conversation.id) this.#gone();
+      const isReturned = this.#conversation.id === conversation.id || (isGone && !this.#conversation.id);
       failUnsent(conversation, key, isReturned);
       if (!isReturned) return;
       this.#putBack(text);
