@@ -65,6 +65,29 @@ def test_a_correction_and_the_next_fact_stay_when_a_fact_was_saved(
     expect(panel).to_have_count(0)
 
 
+def test_a_search_leaves_a_correction_that_is_being_written(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    post(server, "/memory/facts", text="my mill is green")
+    panel = open_panel(chat, "fact")
+    rows = panel.get_by_test_id("memory-row")
+    row = rows.filter(has_text="my mill")
+    row.locator("summary").click()
+    row.get_by_test_id("correct").click()
+    field = row.get_by_test_id("fact-text")
+    field.fill("我的磨坊是")
+
+    panel.get_by_test_id("memory-search").fill("quagga")
+    expect(panel.locator(".memory-end")).to_contain_text("quagga")
+
+    expect(rows).to_have_count(1)
+    expect(field).to_have_value("我的磨坊是")
+    panel.get_by_test_id("memory-search").fill("")
+    expect(panel.locator(".memory-end")).not_to_contain_text("quagga")
+    expect(field).to_have_value("我的磨坊是")
+    chat.page.keyboard.press("Escape")
+
+
 def test_a_profile_that_is_written_survives_another_tab_a_press_beside_and_its_saving(
     chat: ChatPage,
 ) -> None:

@@ -180,9 +180,11 @@ export class MemoryList {
       const page = await listItems({ kind: this.#kind, q: this.#search.value.trim(), cursor, signal: reading.signal });
       if (reading.signal.aborted) return;
       const rows = page.items.map((item) => this.#rowOf(item));
-      place(this.#rows, cursor ? [...this.#rows.children, ...rows] : rows);
+      // What somebody is correcting stays, whatever is searched for.
+      const kept = [...this.#rows.children].filter((row) => !rows.includes(row) && (cursor || row.querySelector("form")));
+      place(this.#rows, [...kept, ...rows]);
       for (const [id, { element }] of this.#known) if (!element.parentNode) this.#known.delete(id);
-      const isEmpty = this.#rows.childElementCount === 0;
+      const isEmpty = !cursor && rows.length === 0;
       this.#end.replaceChildren(...[
         isEmpty && el("p", { class: "quiet" }, this.#search.value.trim() ? t("none_found", { q: this.#search.value.trim() }) : t("memory_none")),
         page.next_cursor && el("button", { class: "button small", type: "button", onclick: () => this.#read(page.next_cursor) }, t("show_more")),
