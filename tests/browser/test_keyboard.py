@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import OpenPage
+from tests.browser.test_approval_words import answer_elsewhere, leave_waiting
 from tests.browser.test_files import SEND_FILES
 from tests.support.live_server import DEADLINE_S, LiveServer, bash, script
 
@@ -282,6 +283,25 @@ def test_the_shortcuts_are_listed(talk: ChatPage) -> None:
     talk.page.keyboard.press("Escape")
     expect(shortcuts).to_have_count(0)
     expect(talk.composer).to_be_focused()
+
+
+def test_the_keys_of_the_page_do_nothing_under_a_dialog(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    (waiting,) = leave_waiting(asked, "beneath")
+    dialogs = asked.page.get_by_role("dialog")
+    expect(asked.get("inbox")).to_be_visible()
+    asked.get("open-settings").click()
+    asked.page.keyboard.press("Alt+a")
+    expect(dialogs).to_have_count(1)
+    asked.page.keyboard.press("Escape")
+    asked.go(f"/#/c/{waiting}")
+    expect(asked.turns).to_have_count(1)
+    asked.get("open-settings").click()
+    asked.page.keyboard.press("Control+Shift+O")
+    assert asked.conversation_id == waiting
+    asked.page.keyboard.press("Escape")
+    answer_elsewhere(asking_server, waiting)
 
 
 def test_removing_attached_files_leads_to_the_next_one_and_to_the_message_box(

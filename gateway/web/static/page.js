@@ -137,7 +137,7 @@ export class Page {
   /** Find a text in the open conversation. */
   async find() {
     const { id } = this.#conversation;
-    if (!id || document.querySelector("dialog[open]")) return;
+    if (!id) return;
     const { openFind } = await import("/static/find-dialog.js");
     openFind(id, (turnId) => this.open(id, { turnId }));
   }

@@ -10,18 +10,14 @@ export function startShortcuts(page) {
   byId("new-conversation").setAttribute("aria-keyshortcuts", isMac ? "Meta+Shift+O" : "Control+Shift+O");
   byId("open-shortcuts").addEventListener("click", openShortcuts);
   document.addEventListener("keydown", (event) => {
-    if ((isMac ? event.metaKey : event.ctrlKey) && event.code === "Slash" && !document.querySelector("dialog[open]")) {
-      event.preventDefault();
-      openShortcuts();
-    }
-    if (event.altKey && !event.ctrlKey && !event.metaKey && event.code === "KeyA") {
-      event.preventDefault();
-      page.review();
-    }
     const isCommand = isMac ? event.metaKey : event.ctrlKey;
-    const act = { KeyO: () => page.startNew(), KeyF: () => page.find() }[event.code];
-    if (event.isComposing || event.repeat || !isCommand || !event.shiftKey || !act) return;
+    let act = null;
+    if (isCommand && event.code === "Slash") act = openShortcuts;
+    else if (event.altKey && !event.ctrlKey && !event.metaKey && event.code === "KeyA") act = () => page.review();
+    else if (isCommand && event.shiftKey && !event.isComposing && !event.repeat) act = { KeyO: () => page.startNew(), KeyF: () => page.find() }[event.code];
+    if (!act) return;
     event.preventDefault();
-    act();
+    // The page behind a dialog stays as it is.
+    if (!document.querySelector("dialog[open]")) act();
   });
 }
