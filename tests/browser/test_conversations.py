@@ -272,6 +272,25 @@ def test_the_dialog_that_finds_has_a_button_that_closes_it(
     expect(dialog).to_have_count(0)
 
 
+def test_the_error_of_a_search_in_a_conversation_goes_with_the_next_one(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.witness.network_may_fail = True
+    chat.open_made(server, "Searched in vain")
+    chat.page.route("**/matches?*", lambda route: route.fulfill(status=503, json={}))
+    chat.get("find").click()
+    dialog = chat.page.get_by_role("dialog", name="Find in this conversation")
+    chat.get("find-field").fill("苍鹭")
+    expect(dialog.get_by_test_id("error-line")).to_be_visible()
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+    chat.get("find-field").fill("heron")
+
+    expect(dialog.get_by_role("status")).to_contain_text("Nothing found")
+    expect(dialog.get_by_test_id("error-line")).to_have_count(0)
+    dialog.get_by_role("button", name="Close", exact=True).click()
+
+
 def test_a_first_message_makes_the_title_while_something_else_is_searched_for(
     chat: ChatPage,
 ) -> None:

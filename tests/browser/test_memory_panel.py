@@ -128,6 +128,21 @@ def test_a_case_is_found_and_judged_and_names_its_twin(chat: ChatPage, server: L
     chat.page.keyboard.press("Escape")
 
 
+def test_the_error_of_a_search_for_cases_goes_with_the_next_one(chat: ChatPage) -> None:
+    chat.witness.network_may_fail = True
+    chat.page.route("**/memory/cases/search?*", lambda route: route.fulfill(status=503, json={}))
+    panel = open_panel(chat, "case")
+    panel.get_by_test_id("case-search").fill("苍鹭")
+    expect(panel.get_by_test_id("error-line")).to_be_visible()
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+    panel.get_by_test_id("case-search").fill("quagga")
+
+    expect(panel.locator(".memory-rows")).to_contain_text("quagga")
+    expect(panel.get_by_test_id("error-line")).to_have_count(0)
+    panel.get_by_role("button", name="Close", exact=True).click()
+
+
 def test_the_heading_stands_clear_of_the_buttons_on_a_small_phone(open_page: OpenPage) -> None:
     chat = open_page(viewport={"width": 320, "height": 640})
     chat.page.evaluate("document.getElementById('open-memory').click()")

@@ -47,6 +47,7 @@ export class CasePanel {
       const found = q ? (await searchCases(q, reading.signal)).cases.map((found) => ({ id: found.case_id, title: found.symptom_summary, lifecycle: found.lifecycle }))
         : (await listItems({ kind: "case", signal: reading.signal })).items;
       if (reading.signal.aborted) return;
+      this.#errors.replaceChildren();
       this.#whole.replaceChildren();
       this.#list.replaceChildren(...found.map((item) => this.#row(item)));
       if (found.length === 0) this.#list.append(el("li", { class: "quiet" }, q ? t("none_found", { q }) : t("case_none")));

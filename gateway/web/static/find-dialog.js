@@ -35,6 +35,7 @@ export function openFind(conversationId, go) {
     try {
       const matches = q ? await findInConversation(conversationId, q, signal) : [];
       if (signal.aborted) return;
+      errors.replaceChildren();
       list.replaceChildren(...matches.map(hit));
       setText(told, q && !matches.length ? t("none_found", { q }) : "");
     } catch (error) {
