@@ -144,13 +144,14 @@ def test_messages_and_names_and_contents_of_files_are_shown_as_they_are(
 
 def test_a_reply_cannot_bring_scripts_pictures_or_false_links(chat: ChatPage) -> None:
     """Neither while it is being written nor when it is whole."""
-    links = (
-        *(f"https://elsewhere.example{path}" for path in ("", "/fine", "/pixel.png")),
-        "./workspace/file?path=%22onclick%3Dalert(29)%20x",
-    )
     chat.send(script({"text": REPLY, **bash("ls")}, {"hang": True}))
     expect(chat.turn.live).to_contain_text("alert(21)")
     expect(chat.turn.tools).to_have_attribute("data-status", "ok")
+    file = "./workspace/file?path=%22onclick%3Dalert%2829%29+x"
+    links = (
+        *(f"https://elsewhere.example{path}" for path in ("", "/fine", "/pixel.png")),
+        f"{file}&conversation_id={chat.conversation_id}",
+    )
     expect_only_text(chat, links=links)
 
     chat.get("stop").click()

@@ -9,7 +9,7 @@ from playwright.sync_api import FilePayload, expect
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage
 from tests.browser.test_accessibility import AXE, JUDGE
-from tests.support.live_server import started_server
+from tests.support.live_server import script, started_server
 from tests.support.pictures import png
 from tests.support.repositories import lay_repository
 
@@ -83,3 +83,20 @@ def test_a_picture_of_the_work_tree_is_shown_in_its_conversation(
         expect(shown).to_have_js_property("naturalWidth", 1)
 
         assert not (server.workspace / "uploads").exists()
+
+
+def test_the_address_of_a_link_to_a_file_leads_into_the_work_tree(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    """It is opened in a window of its own, too."""
+    lay_repository(tmp_path / "server/workspace", a_txt="a\n")
+    with started_server(tmp_path / "server", worktrees="on", **SETTINGS) as server:
+        chat = open_page(url=server.url)
+        write = {"tool": "Write", "input": {"file_path": "b c.txt", "content": "hello"}}
+        turn = chat.ask(script(write, {"text": "It is in [b](<b c.txt>)."}))
+        address = turn.reply.get_by_role("link", name="b").get_attribute("href")
+
+        answer = chat.page.request.get(f"{server.url}/{address}")
+
+        assert answer.text() == "hello"
+        assert not (server.workspace / "b c.txt").exists()

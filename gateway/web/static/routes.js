@@ -223,7 +223,9 @@ export async function uploadFile(file, conversationId, signal) {
 /** The files that a turn changed, and whether that is all. */
 export const listFileChanges = (conversationId, turnId) => requestJson(path("conversations", conversationId, "turns", turnId, "changes"));
 
-export const readWorkspaceFile = (file, signal) => request(`/workspace/file?${inTree({ path: file })}`, { accept: "*/*", signal });
+export const fileAddress = (file) => `/workspace/file?${inTree({ path: file })}`;
+
+export const readWorkspaceFile = (file, signal) => request(fileAddress(file), { accept: "*/*", signal });
 
 /** The user whose requests these are: `{user, role, signed_in_by}`. */
 export const readSession = () => requestJson("/session");

@@ -1,10 +1,9 @@
 // Links and pictures in a text that name files of the workspace.
 
 import { el } from "/static/dom.js";
-import { readWorkspaceFile } from "/static/routes.js";
+import { fileAddress, readWorkspaceFile } from "/static/routes.js";
 
 const MAX_PICTURE_BYTES = 20_000_000;
-const routeOf = (path) => `/workspace/file?path=${encodeURIComponent(path)}`;
 
 async function save(path) {
   const url = URL.createObjectURL(await (await readWorkspaceFile(path)).blob());
@@ -15,7 +14,7 @@ async function save(path) {
 /** Let a link open its file: whoever shows files takes the event `candor:open-file`; else it is saved. */
 export function linkFile(link) {
   const { path } = link.dataset;
-  link.href = `.${routeOf(path)}`;
+  link.href = `.${fileAddress(path)}`;
   link.title = path;
   link.addEventListener("click", (event) => {
     event.preventDefault();
