@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser.chat_page import ChatPage
-from tests.support.live_server import script
+from tests.support.live_server import LiveServer, script
 
 pytestmark = pytest.mark.browser
 
@@ -193,5 +193,29 @@ def test_a_message_that_fails_comes_back_to_whoever_has_come_back(
 
     expect(chat.get("error-line")).to_be_visible()
     expect(chat.composer).to_have_value("我的石头是玉\nand more")
+    chat.composer.fill("")
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+
+def test_a_suggestion_is_taken_although_the_list_of_other_ones_comes_during_the_press(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    (server.workspace / "petrel.txt").write_text("x", encoding="utf-8")
+    rows = chat.get("completion")
+    chat.composer.press_sequentially("@petre")
+    expect(rows).to_have_count(1)
+    held = hold(chat, "**/workspace?*", "GET")
+    with chat.page.expect_request("**/workspace?*"):
+        chat.composer.press_sequentially("l")
+    rows.hover()
+    chat.page.mouse.down()
+
+    with chat.page.expect_response("**/workspace?*") as came:
+        held[0].fulfill(json={"entries": []})
+    came.value.finished()
+    chat.page.evaluate("new Promise((resolve) => setTimeout(resolve))")
+    chat.page.mouse.up()
+
+    expect(chat.composer).to_have_value("petrel.txt ")
     chat.composer.fill("")
     chat.page.unroute_all(behavior="ignoreErrors")

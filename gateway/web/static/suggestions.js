@@ -21,6 +21,8 @@ export class Suggestions {
   #asked = 0;
   #timer = null;
   #dismissed = null;
+  /** Resolves when no row is pressed. */
+  #press = Promise.resolve();
 
   /** `sources`: see `suggestion-sources.js`. `inserted()` hears that the text was completed. */
   constructor(field, form, sources, inserted) {
@@ -34,7 +36,13 @@ export class Suggestions {
     field.addEventListener("click", () => this.#look());
     field.addEventListener("blur", () => this.close());
     // A press in the list must not take the focus.
-    this.#list.addEventListener("pointerdown", (event) => event.preventDefault());
+    let release = () => {};
+    this.#list.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      if (event.button === 0) this.#press = new Promise((resolve) => { release = resolve; });
+    });
+    // The click of a finger comes a little after its end.
+    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => setTimeout(release, PAUSE_MS));
   }
 
   get isOpen() {
@@ -97,6 +105,7 @@ export class Suggestions {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(async () => {
       const items = await found.source.load(place.query).catch(() => []);
+      await this.#press;
       if (asked !== this.#asked) return;
       this.#show(items, place);
       if (this.isOpen) announce(t("suggestions_count", { count: items.length }));
