@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage
@@ -242,3 +242,30 @@ def test_a_schedule_leaves_the_panel_when_it_was_deleted_elsewhere_and_not_its_c
     expect(panel).to_contain_text("There is no schedule yet.")
     expect(panel.get_by_test_id("error-line")).to_be_visible()
     expect(panel.get_by_role("heading", name="Schedules")).to_be_focused()
+
+
+def test_a_change_that_somebody_begins_of_a_schedule_that_is_gone_stays(
+    open_page: OpenPage, running: LiveServer
+) -> None:
+    chat = open_page(url=running.url)
+    chat.witness.network_may_fail = True
+    given = {"name": "Mornings", "message": "hi", "cron": "5 7 * * *", "time_zone": "Asia/Tokyo"}
+    api = chat.page.request
+    made = api.post(f"{running.url}/schedules", data=given).json()
+    address = f"{running.url}/schedules/{made['id']}"
+    open_panel(chat)
+    row = chat.get("schedule")
+    held: list[Route] = []
+    chat.page.route(address, lambda route: held.append(route))  # noqa: PLW0108  Playwright marks it
+    api.delete(address)
+    with chat.page.expect_request(address):
+        chat.get("schedule-run").click()
+    chat.get("schedule-change").click()
+    row.get_by_test_id("schedule-name").fill("晚上")
+
+    with chat.page.expect_response(address):
+        held[0].continue_()
+
+    expect(chat.get("schedules-panel").locator(".panel-errors")).to_contain_text("no such schedule")
+    expect(row.get_by_test_id("schedule-name")).to_have_value("晚上")
+    chat.page.unroute_all(behavior="ignoreErrors")

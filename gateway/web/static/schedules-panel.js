@@ -105,7 +105,7 @@ class ScheduleRow {
       await work();
     } catch (error) {
       // Deleted elsewhere, and not what it writes to; what somebody is writing of it stays.
-      if (error.status === 404 && !this.#form && await this.#isGone()) {
+      if (error.status === 404 && await this.#isGone() && !this.#form) {
         this.#isLeaving = true;
         this.#panel.gone(this, error);
         return;
