@@ -22,9 +22,9 @@ let forms = 0;
 
 /**
  * `submit(body)` takes a body of `POST /schedules`, which is one of `PATCH` as well; `here`: `{id, title}` of the open conversation, or null.
- * `schedule` is changed if given; then `cancel()` leaves it as it is.
+ * `schedule` is changed if given; then `leave()` takes the form away.
  */
-export function scheduleForm({ here, submit, schedule, cancel }) {
+export function scheduleForm({ here, submit, schedule, leave }) {
   const given = schedule ?? { ...NEW, time_zone: ownZone() };
   const { choice: chosen, time: at } = choiceOf(given.cron);
   const own = given.problem?.code === "conversation_deleted" ? null : given.conversation_id;
@@ -44,7 +44,7 @@ export function scheduleForm({ here, submit, schedule, cancel }) {
   const errors = el("div", {});
   const word = t(schedule ? "save" : "schedule_add");
   const save = el("button", { class: "button primary", type: "submit", "data-testid": schedule ? "schedule-save" : "schedule-add" }, word);
-  const back = schedule && el("button", { class: "button", type: "button", "data-testid": "schedule-cancel", onclick: cancel }, t("cancel"));
+  const back = schedule && el("button", { class: "button", type: "button", "data-testid": "schedule-cancel", onclick: leave }, t("cancel"));
 
   function showChoice() {
     timeField.hidden = time.disabled = !hasTime(choice.value);
@@ -71,9 +71,10 @@ export function scheduleForm({ here, submit, schedule, cancel }) {
         name: sent.get(name), message: sent.get(message), time_zone: zone.value.trim(), conversation_id: place.value || null,
         cron: choice.value === "own" ? cron.value : cronOf(choice.value, time.value),
       });
-      if (schedule) return;
-      // The next one may have been begun.
-      for (const [control, value] of sent) if (control.value === value) control.value = "";
+      // Somebody may have written on, or begun the next one.
+      const isSent = ([control, value]) => control.value === value;
+      if (!schedule) for (const [control] of [...sent].filter(isSent)) control.value = "";
+      else if ([...sent].every(isSent)) leave();
     } catch (error) {
       new ErrorLine(errors).show(error);
     }

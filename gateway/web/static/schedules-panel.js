@@ -135,13 +135,13 @@ class ScheduleRow {
       this.element.querySelector('[data-testid="schedule-change"]').focus();
     };
     this.#form = scheduleForm({
-      here: this.#panel.here, schedule: this.#schedule, cancel: leave,
+      here: this.#panel.here, schedule: this.#schedule, leave,
       submit: async (body) => {
         // A project is for new conversations alone.
         const whole = body.conversation_id ? { ...body, project_id: null } : body;
         this.#schedule = await requestJson(pathOf(this.#schedule), { method: "PATCH", body: whole });
+        this.#draw();
         this.#panel.said(t("schedule_changed", { name: showHidden(body.name) }));
-        leave();
       },
     });
     this.#draw();
