@@ -29,6 +29,8 @@ _LIMIT_S: Final = 30.0
 """For all of it."""
 _CONVERT_S: Final = 15.0
 _PROGRAM: Final = Path(__file__).with_name("markdown_program.py")
+_MAX_TYPE_CHARS: Final = 1_000
+"""Python needs time for a `Content-Type` that grows with the square of its length."""
 _REDIRECTIONS: Final = range(300, 400)
 _HTML: Final = {"text/html", "application/xhtml+xml"}
 _TEXTS: Final = {"application/json", "application/xml", "application/yaml", "application/toml"}
@@ -103,13 +105,20 @@ def _good(reply: Reply) -> Reply:
 
 async def _text_of(url: str, reply: Reply) -> str:
     header = Message()
-    header["Content-Type"] = reply.headers.get("content-type", "text/html")
-    kind, charset = header.get_content_type(), header.get_content_charset()
+    header["Content-Type"] = reply.headers.get("content-type", "text/html")[:_MAX_TYPE_CHARS]
+    kind, charset = header.get_content_type(), _charset_of(header)
     if kind in _HTML:
         return await _to_markdown(url, reply.body, charset)
     if not (kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+json", "+xml"))):
         raise FetchRefused(f"It is {kind[:60]}, and only text is read.")
     return clean_text(reply.body.decode(_codec(charset), "replace"))
+
+
+def _charset_of(header: Message) -> str | None:
+    try:
+        return header.get_content_charset()
+    except ValueError:  # a NUL in the name of its own character set
+        return None
 
 
 def _codec(charset: str | None) -> str:
