@@ -96,6 +96,19 @@ def test_cve_2026_41397_what_is_put_right_after_a_command_follows_no_link_out(
     assert [name for name in left if os.path.lexists(bench.workspace / name)] == []
 
 
+@pytest.mark.parametrize("swap", ["ln -s {outside} d", "echo > d", ":"])
+def test_a_protected_link_is_not_put_back_where_its_folder_was(bench: Bench, swap: str) -> None:
+    """The broker would delete what has its name elsewhere, and put it there."""
+    outside = bench.root / "outside"
+    (outside / ".ssh").mkdir()
+    os.chown(outside / ".ssh", bench.starter, bench.starter)
+    assert bench.run("mkdir d && ln -s ../evil d/.ssh").output == ""
+    ran = bench.run(f"mv d e && {swap.format(outside=outside)}")
+    assert (ran.code, ran.output) == (0, "")
+    assert sorted(path.name for path in outside.iterdir()) == [".ssh", "kept"]
+    assert not (outside / ".ssh").is_symlink()
+
+
 def test_cve_2026_39861_a_link_to_a_place_outside_leads_nowhere(bench: Bench) -> None:
     ran = bench.run("ln -s ../outside out; echo evil > out/new; cat out/kept; echo evil > out/kept")
     assert SECRET not in ran.output

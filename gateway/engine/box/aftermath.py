@@ -5,21 +5,24 @@ be covered without making it on the disk for everybody, so it is looked at after
 process of the box has ended. A new repository stays, with git's own settings and without hooks.
 """
 
+import errno
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from gateway.engine.box.descriptors import open_below_blocking, open_folder_blocking
 from gateway.engine.box.git_settings import MAX_SETTINGS_BYTES, rewrite_settings
 from gateway.engine.box.search import Protected
 
 _REMOVED: Final = "removed-by-sandbox-"
+_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +51,43 @@ def restore_blocking(
     links = [entry for entry in before if entry.kind == "link" and now.get(entry.path) != entry]
     for entry in (*new, *links):
         try:
-            if entry in links:
-                _remove(root / entry.path)
-                (root / entry.path).symlink_to(entry.target)
-                restored.removed.append(entry.path)
-            elif not _is_settings(root / entry.path):
-                _remove(root / entry.path)
-                restored.removed.append(entry.path)
-            elif _reset(root / entry.path, is_repository):
-                restored.rewritten.append(entry.path)
+            with _found(root, entry.path) as place:
+                if place is None:
+                    continue
+                if not (entry in new and _is_settings(place)):
+                    _remove(place)
+                    restored.removed.append(entry.path)
+                elif _reset(place, is_repository):
+                    restored.rewritten.append(entry.path)
+                if entry in links:
+                    place.symlink_to(entry.target)
         except OSError as exc:
             faults.append(exc)
     if faults:
         raise faults[0]
     return restored
+
+
+@contextmanager
+def _found(root: Path, path: str) -> Iterator[Path | None]:
+    """Yield where an entry is, in its open folder; None if there is no such folder any more: a
+    command may have put a link in its place, which leads anywhere.
+    """
+    folder, _, name = path.rpartition("/")
+    opened = open_folder_blocking(root)
+    try:
+        below = open_below_blocking(opened, f"./{folder}/")
+    except OSError as exc:
+        if exc.errno not in _GONE:
+            raise
+        yield None
+        return
+    finally:
+        os.close(opened)
+    try:
+        yield Path(f"/proc/self/fd/{below}", name)
+    finally:
+        os.close(below)
 
 
 def _acts(one: Protected) -> bool:
