@@ -284,6 +284,10 @@ def test_a_link_that_is_protected_is_put_back_and_what_it_leads_to_is_protected(
 def test_passwords_in_a_repository_s_settings_are_left_out(bench: Bench) -> None:
     bench.git("remote", "add", "origin", f"https://me:{SECRET}@example.com/x.git")
     bench.git("config", "http.https://example.com/.extraheader", f"AUTHORIZATION: basic {SECRET}")
+    bench.git("config", "sendemail.smtpPass", SECRET)
+    bench.git("config", "remote.other.url", f"https://me:p@{SECRET}@example.com/y.git")
+    with (bench.workspace / ".git/config").open("a", encoding="utf-8") as settings:
+        settings.write(f"[http] extraHeader = X: \\\n  {SECRET}\n")
     ran = bench.run("cat .git/config; git remote -v")
     assert "https://example.com/x.git" in ran.output
     assert SECRET not in ran.output

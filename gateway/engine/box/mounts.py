@@ -3,20 +3,25 @@
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from gateway.engine.box.descriptors import memory_file, open_below_blocking, open_folder_blocking
 from gateway.engine.box.plan import Mount
-from gateway.engine.box.search import Protected, ancestors
+from gateway.engine.box.search import Protected, ancestors, is_settings
 
 MAX_MOUNTS: Final = 400
 OBJECTS: Final = "/candor-objects"
 """In the box: the objects of a repository that cannot be written."""
-_CREDENTIAL: Final = re.compile(rb"(?im)^(\s*extraheader\s*=).*$|(://)[^/\s@]+@")
-"""In a repository's settings: a header that is sent, or a name and password in an address."""
+_CREDENTIAL: Final = re.compile(
+    rb"(?im)((?:^|\])[ \t]*(?:extraheader|[\w-]*(?:pass|password|secret|token))[ \t]*=)"
+    rb"(?:.*\\\n)*.*$|(://)[^/\s]+@"
+)
+"""In a repository's settings: a header that is sent, a password, or a name and password in an
+address.
+"""
 _MAX_SETTINGS: Final = 1 << 20
 
 
@@ -57,22 +62,23 @@ def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> S
     """Return the mounts of a folder: itself, the folders above what is protected, and that.
 
     Each folder above is mounted on itself, because a mount point cannot be renamed: else it could
-    be moved away, and another put in its place. What has gone meanwhile is left out.
+    be moved away, and another put in its place. What has gone meanwhile is left out, and so is what
+    a folder above that cannot be written shows as well.
     """
     kind: Literal["writable", "read_only"] = "writable" if folder.is_writable else "read_only"
     root = opened.keep(open_folder_blocking(folder.source))
     mounts = [Mount(kind, folder.at, root)]
-    covered = {entry.path: entry for entry in _with_targets(found)}
-    above = [path for path in ancestors(covered) if path not in covered]
-    paths = sorted([*covered, *above], key=lambda path: path.split("/"))
-    if len(paths) > MAX_MOUNTS:
-        raise TooManyMounts
-    for path in paths:
+    shown = sorted(_with_targets(folder.at, found), key=lambda entry: entry.is_secret)
+    covered = {entry.path: entry for entry in shown}  # a secret, if it is something else as well
+    for path in sorted({*covered, *ancestors(covered)}, key=lambda path: path.split("/")):
         try:
-            mount = _open_mount(root, f"{folder.at}/{path}", path, covered.get(path), opened)
+            mount = _open_mount(root, f"{folder.at}/{path}", path, covered, opened)
         except FileNotFoundError:
             continue
-        mounts.append(replace(mount, kind=kind) if mount.kind == "writable" else mount)
+        if mount is not None:
+            mounts.append(replace(mount, kind=kind) if mount.kind == "writable" else mount)
+        if len(mounts) > MAX_MOUNTS:
+            raise TooManyMounts
     if folder.own_objects:
         mounts += _open_objects(root, folder, opened)
     return mounts
@@ -94,46 +100,55 @@ def _open_objects(root: int, folder: Folder, opened: Opened) -> Iterator[Mount]:
     yield Mount("file", f"{at}/info/alternates", alternates)
 
 
-def _with_targets(found: Sequence[Protected]) -> Iterator[Protected]:
+def _with_targets(at: str, found: Sequence[Protected]) -> Iterator[Protected]:
     """Yield what can be mounted: in place of a link what it leads to, if that is in the
     workspace.
     """
     for entry in found:
         if entry.kind != "link":
             yield entry
-        elif (path := _target(entry)) is not None:
+        elif (path := _target(at, entry)) is not None:
             yield replace(entry, path=path, kind="secret_file" if entry.is_secret else "acting")
 
 
-def _target(link: Protected) -> str | None:
-    """Return where a relative link leads inside the workspace; None if it does not."""
-    path = os.path.normpath(os.path.join(os.path.dirname(link.path), link.target))  # noqa: PTH118, PTH120
-    is_inside = not link.target.startswith("/") and path != "." and not path.startswith("..")
-    return path if is_inside else None
+def _target(at: str, link: Protected) -> str | None:
+    """Return where a link leads inside the workspace; None if it does not."""
+    path = os.path.normpath(os.path.join(at, os.path.dirname(link.path), link.target))  # noqa: PTH118, PTH120
+    return path.removeprefix(f"{at}/") if path.startswith(f"{at}/") else None
 
 
 def _open_mount(
-    root: int, at: str, path: str, protected: Protected | None, opened: Opened
-) -> Mount:
-    """Return one mount. Only what bubblewrap mounts is passed on: it closes that, and nothing
-    else.
+    root: int, at: str, path: str, covered: Mapping[str, Protected], opened: Opened
+) -> Mount | None:
+    """Return one mount; None if the folder above shows the same. Only what bubblewrap mounts is
+    passed on: it closes that, and nothing else.
     """
+    protected = covered.get(path)
+    above = next(filter(None, map(covered.get, reversed([*ancestors([path])]))), None)
+    if _is_hidden(above):
+        return None
+    is_repository = protected is not None and protected.kind == "repository"
+    is_shown_above = above is not None and above.kind != "repository" and not is_repository
     fd = open_below_blocking(root, path)
     content = None if protected is None else _cover(fd, path, protected)
-    if content is not None or (protected is not None and protected.is_secret):
-        os.close(fd)
-        if content is None:
-            return Mount("empty_folder", at)
+    if content is None and not _is_hidden(protected) and not is_shown_above:
+        is_writable = protected is None or is_repository
+        return Mount("writable" if is_writable else "read_only", at, opened.keep(fd))
+    os.close(fd)
+    if content is not None:
         return Mount("file", at, opened.keep(memory_file(content)))
-    is_writable = protected is None or protected.kind == "repository"
-    return Mount("writable" if is_writable else "read_only", at, opened.keep(fd))
+    return Mount("empty_folder", at) if _is_hidden(protected) else None
+
+
+def _is_hidden(protected: Protected | None) -> bool:
+    return protected is not None and (protected.is_secret or protected.kind == "hidden")
 
 
 def _cover(fd: int, path: str, protected: Protected) -> bytes | None:
     """Return the content of a file that is mounted in place of another one; None for none."""
     if protected.is_secret:
         return None if stat.S_ISDIR(os.fstat(fd).st_mode) else b""
-    if not path.endswith(("/config", "/config.worktree")):
+    if not is_settings(path):
         return None
     with open(f"/proc/self/fd/{fd}", "rb") as file:  # noqa: PTH123  a descriptor
         settings = file.read(_MAX_SETTINGS)

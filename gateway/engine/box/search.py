@@ -8,15 +8,17 @@ the file system; no link is followed.
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from policies.paths.protected import find_acting, find_secret, fold
 
-Kind = Literal["secret_file", "secret_folder", "acting", "repository", "link"]
+Kind = Literal["secret_file", "secret_folder", "acting", "hidden", "repository", "link"]
 
+WORKTREES: Final = ".candor-worktrees"
+"""The work trees of conversations, which a command outside of them does not see."""
 DEPENDENCIES: Final = frozenset({"node_modules", "site-packages"})
 MAX_ENTRIES: Final = 1_000_000
 _REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
@@ -24,6 +26,9 @@ _REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
 ACTING_IN_REPOSITORY: Final = frozenset(
     ("config", "config.worktree", "hooks", "info", "modules", "worktrees", "commondir", "gitdir")
 )
+_SETTINGS: Final = frozenset({"config", "config.worktree"})
+_WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
+"""Of a repository: the folders of others' settings."""
 _SECRET_IN_REPOSITORY: Final = "credentials"  # noqa: S105  a name
 _SHOWN_CHARS: Final = 200
 _SETTLED_NS: Final = 1_000_000_000
@@ -100,6 +105,8 @@ class Searcher:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:
+            if isinstance(exc, PermissionError) and _is_closed(path.split("/")[:-1]):
+                return None  # no command can read it, either
             shown = path[:_SHOWN_CHARS].removesuffix("/") or "."
             self._unclear = f"the folder {shown} cannot be read ({exc.strerror})"
             return None
@@ -120,11 +127,14 @@ class Searcher:
 
 def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int, int]) -> _Folder:
     parts = tuple(path.split("/")[:-1])
+    if _is_closed(parts):
+        return _look_for_secrets(path, parts, listing, state)
     if parts and _is_git(parts[-1]):
         itself = Protected(path=path[:-1], kind="repository")
         inside = [_protect_in_repository(path, entry) for entry in listing]
-        return _Folder(state, (), (itself, *filter(None, inside)), len(listing))
-    is_repository = bool(parts) and {entry.name for entry in listing} >= _REPOSITORY
+        below = _folders(listing, _WITH_SETTINGS)
+        return _Folder(state, below, (itself, *filter(None, inside)), len(listing))
+    is_repository = {entry.name for entry in listing} >= _REPOSITORY
     folders: list[str] = []
     found: list[Protected] = []
     for entry in listing:
@@ -136,9 +146,51 @@ def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int,
         protected = protected or _protect(path, (*parts, entry.name), entry)
         if protected is not None:
             found.append(protected)
-        elif is_folder and entry.name not in DEPENDENCIES:
+        is_searched = protected is None or protected.kind == "acting"
+        if is_searched and is_folder and entry.name not in DEPENDENCIES:
             folders.append(entry.name)
     return _Folder(state, tuple(folders), tuple(found), len(listing))
+
+
+def _is_closed(parts: Sequence[str]) -> bool:
+    """Return whether a folder is in one that acts, which a box shows read-only as a whole."""
+    is_repository = bool(parts) and _is_git(parts[-1])
+    return find_acting(parts[:-1] if is_repository else parts) is not None
+
+
+def _look_for_secrets(
+    path: str,
+    parts: Sequence[str],
+    listing: Sequence[os.DirEntry[str]],
+    state: tuple[int, int, int],
+) -> _Folder:
+    """Look for what is not to be read, where nothing can be written."""
+    names = {entry.name for entry in listing}
+    is_in_git = any(map(_is_git, parts))
+    if names >= _REPOSITORY or (is_in_git and "HEAD" in names):
+        inside = (_protect_in_repository(path, entry) for entry in listing)
+        found = [one for one in inside if one and (one.is_secret or is_settings(one.path))]
+        return _Folder(state, _folders(listing, _WITH_SETTINGS), tuple(found), len(listing))
+    found = [
+        _describe(path, entry, is_secret=True)
+        for entry in listing
+        if not is_in_git and find_secret((*parts, entry.name)) is not None
+    ]
+    below = names.difference(DEPENDENCIES, (entry.path.rpartition("/")[2] for entry in found))
+    return _Folder(state, _folders(listing, below), tuple(found), len(listing))
+
+
+def _folders(listing: Sequence[os.DirEntry[str]], names: Collection[str]) -> tuple[str, ...]:
+    return tuple(
+        entry.name
+        for entry in listing
+        if entry.name in names and entry.is_dir(follow_symlinks=False)
+    )
+
+
+def is_settings(path: str) -> bool:
+    """Return whether a protected entry is the settings of a repository, by its name."""
+    return fold(path.rpartition("/")[2]) in _SETTINGS
 
 
 def _is_git(name: str) -> bool:
@@ -161,13 +213,14 @@ def _protect_in_repository(above: str, entry: os.DirEntry[str]) -> Protected | N
 
 def _describe(above: str, entry: os.DirEntry[str], *, is_secret: bool) -> Protected:
     path = f"{above}{entry.name}"
+    is_folder = entry.is_dir(follow_symlinks=False)
     if entry.is_symlink():
         return Protected(
             path=path, kind="link", target=str(Path(entry.path).readlink()), is_secret=is_secret
         )
     if not is_secret:
-        return Protected(path=path, kind="acting")
-    is_folder = entry.is_dir(follow_symlinks=False)
+        is_hidden = is_folder and fold(path) == WORKTREES
+        return Protected(path=path, kind="hidden" if is_hidden else "acting")
     return Protected(
         path=path, kind="secret_folder" if is_folder else "secret_file", is_secret=True
     )

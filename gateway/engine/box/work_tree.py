@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from gateway.engine.box.mounts import Folder
-from gateway.engine.box.search import ACTING_IN_REPOSITORY, Protected, Searcher
+from gateway.engine.box.search import ACTING_IN_REPOSITORY, WORKTREES, Protected, Searcher
 from memory.notes.descriptors import create_file, opened_folder
 
-WORKTREES: Final = ".candor-worktrees"
 _NAME: Final = re.compile(r"[a-z0-9_]{1,80}")
 _BRANCHES: Final = "refs/heads"
 _OWN_BRANCHES: Final = "refs/heads/candor"
@@ -81,7 +80,8 @@ class RepositorySearch:
         own = (f"{self._own}/{name}" for name in (*ACTING_IN_REPOSITORY, *_OWN))
         for path in (*acting, *own):
             if os.path.lexists(self._root / path):
-                yield Protected(path=path, kind="acting")
+                is_hidden = path == "modules"  # of submodules, which no work tree has
+                yield Protected(path=path, kind="hidden" if is_hidden else "acting")
         yield Protected(path="credentials", kind="secret_file", is_secret=True)
         writable = (self._own, f"{self._own}/objects", _OWN_BRANCHES)
         yield from (Protected(path=path, kind="repository") for path in writable)

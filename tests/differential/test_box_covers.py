@@ -1,0 +1,107 @@
+"""What is covered in a box beyond the names at hand: settings and secrets in folders, work trees, and behind links."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.boxes import USERS, Bench, box_bench
+from tests.support.walls import needs_boxes
+
+pytestmark = needs_boxes
+
+SECRET = "S3CR3T-OF-A-PERSON"
+
+
+@pytest.fixture(params=USERS)
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """A workspace with a repository and a secret."""
+    with box_bench(request.param) as bench:
+        bench.git("init", "-q")
+        bench.write(".env", SECRET)
+        yield bench
+
+
+def add_work_tree(bench: Bench, name: str) -> Path:
+    """Commit what is in git's index, and add a work tree."""
+    who = ("-c", "user.name=x", "-c", "user.email=x")
+    bench.git(*who, "commit", "-q", "--allow-empty", "-m", "Begin")
+    place = f".candor-worktrees/{name}"
+    bench.git("worktree", "add", "-q", "-b", f"candor/{name}", place)
+    return bench.workspace / place
+
+
+def test_passwords_are_left_out_of_the_settings_that_a_work_tree_and_submodules_have(
+    bench: Bench,
+) -> None:
+    url = f"https://me:{SECRET}@example.com/x.git"
+    bench.git("remote", "add", "origin", url)
+    tree = add_work_tree(bench, "cnv_a")
+    for name in ("group/sub", "group/sub/modules/inner"):
+        bench.write(f".git/modules/{name}/HEAD", "ref: refs/heads/main\n")
+        bench.write(f".git/modules/{name}/config", f'[remote "origin"]\n\turl = {url}\n')
+        bench.write(f".git/modules/{name}/credentials", url)
+    bench.write(".claude/skills/own/.git/HEAD", "ref: refs/heads/main\n")
+    bench.write(".claude/skills/own/.git/config", f'[remote "origin"]\n\turl = {url}\n')
+    ran = bench.run("cat $(find .git .claude -name config -o -name credentials); echo > .claude/x")
+    assert ran.output.count("https://example.com/x.git") == 4
+    assert ran.output.endswith("Read-only file system\n")
+    assert SECRET not in ran.output
+    line = "git remote -v; find $(git rev-parse --git-common-dir)/ -type f -exec cat {} +"
+    ran = bench.run(f"{line}; mkdir -p ../../.git/modules/new", cwd=tree)
+    assert "https://example.com/x.git" in ran.output
+    assert SECRET not in ran.output
+
+
+def test_secrets_below_a_folder_that_acts_are_empty(bench: Bench) -> None:
+    names = (".cargo/credentials", ".devcontainer/.env", ".claude/a/server.pem", "logs/.ssh/x")
+    for name in names:
+        bench.write(name, SECRET)
+    bench.write(".claude/a/node_modules/b/c.pem", "public")
+    ran = bench.run(f"cat {' '.join(names)} .claude/a/node_modules/b/c.pem; echo > .claude/a/y")
+    assert SECRET not in ran.output
+    assert "public" in ran.output
+    assert "Read-only file system" in ran.output
+    assert bench.run("rm -r .claude/a 2> /dev/null; mv .claude x; ls .claude/a").output != ""
+
+
+def test_a_command_outside_of_work_trees_sees_none(bench: Bench) -> None:
+    bench.git("add", "-f", ".env")
+    tree = add_work_tree(bench, "cnv_a")
+    assert (tree / ".env").read_text() == SECRET
+    ran = bench.run(
+        "ls .candor-worktrees; echo > .candor-worktrees/x; cat .candor-worktrees/*/.env"
+    )
+    assert "cnv_a" not in ran.output
+    assert SECRET not in ran.output
+    assert [entry.name for entry in tree.parent.iterdir()] == ["cnv_a"]
+
+
+@pytest.mark.parametrize("target", ["{workspace}/shared/x.txt", "../{name}/shared/x.txt"])
+def test_a_secret_that_a_link_leads_to_is_empty_however_the_link_says_it(
+    bench: Bench, target: str
+) -> None:
+    bench.write("shared/x.txt", SECRET)
+    (bench.workspace / ".netrc").symlink_to(
+        target.format(workspace=bench.workspace, name=bench.workspace.name)
+    )
+    assert bench.run("cat .netrc shared/x.txt").output == ""
+
+
+def test_a_link_to_what_is_hidden_keeps_no_command_from_running(bench: Bench) -> None:
+    bench.write("keys/.ssh/id_rsa", SECRET)
+    bench.run("ln -s keys/.ssh/id_rsa .netrc")
+    assert bench.run("cat .netrc; echo ran").output.endswith("ran\n")
+
+
+def test_the_top_of_the_workspace_is_no_repository_with_settings_of_a_command(bench: Bench) -> None:
+    shutil.rmtree(bench.workspace / ".git")
+    evil = "[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = touch\n"
+    ran = bench.run(
+        f"mkdir objects refs hooks; echo 'ref: refs/heads/x' > HEAD; printf '{evil}' > config;"
+        " echo > hooks/update"
+    )
+    assert "the sandbox removed hooks" in ran.output
+    assert "the sandbox rewrote config" in ran.output
+    assert "fsmonitor" not in (bench.workspace / "config").read_text()
