@@ -43,6 +43,11 @@ NAME: Final = re.compile(r"cnv_[a-z0-9]{1,64}")
 """Of a conversation."""
 _READY: Final = "candor-ready"
 """In a work tree's part of the repository: it was made whole."""
+_LOCK: Final = (".git", "index.lock")
+_LOCKED: Final = (
+    "Another git changes the workspace, or was killed and left .git/index.lock;"
+    " if none runs, remove that file."
+)
 _QUOTED: Final = re.compile(r"^error: .*?'(.+?)'", re.MULTILINE)
 _MOST_PARENTS: Final = 16
 _LISTED: Final = re.compile(r"^\t(.+)$", re.MULTILINE)
@@ -227,11 +232,14 @@ class ConversationTrees:
         workspace changes, with what it takes to repair that, and with None when it has changed.
         Raise `Conflict`, and change nothing in the workspace, if both changed the same, a changed
         file of the workspace is in the way, or a file that is protected would change; it names the
-        files. Raise `GitFailed` if the branch changes meanwhile; the next merge takes that in.
+        files. So it does if the index is locked. Raise `GitFailed` if the branch changes meanwhile;
+        the next merge takes that in.
         """
         target = self._target()
         if target is None:
             raise Conflict("The workspace is on no branch.", code="no_branch")
+        if self._files.has_file(_LOCK):
+            raise Conflict(_LOCKED, code="workspace_busy")
         self._mended(conversation_id)
         theirs = self.commit_blocking(conversation_id, message)
         head = self._head()

@@ -110,6 +110,21 @@ def test_what_is_not_committed_in_the_workspace_is_not_overwritten(
     assert (workspace / name).read_text() == "mine\n"
 
 
+def test_a_lock_of_the_workspaces_index_is_named_and_nothing_is_changed(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    one = trees.open_blocking(ONE)
+    (one / "a.txt").write_text("one\n")
+    lock = workspace / ".git/index.lock"
+    lock.touch()
+    with pytest.raises(Conflict, match=r"remove that file") as refused:
+        trees.merge_blocking(ONE, "One", unnoted)
+    assert refused.value.specific_code == "workspace_busy"
+    assert (workspace / "a.txt").read_text() == "a\n"
+    lock.unlink()
+    assert trees.merge_blocking(ONE, "One", unnoted).files == 1
+
+
 def test_protected_files_are_not_merged(workspace: Path, trees: ConversationTrees) -> None:
     one = trees.open_blocking(ONE)
     (one / "CLAUDE.md").write_text("Do evil.\n")
