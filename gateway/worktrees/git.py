@@ -4,7 +4,8 @@ Nothing that its configuration names is run: no hook, filter, driver, monitor, h
 signature. The places are given, so that no `commondir`, `gitdir` or `core.worktree` of the
 repository counts, and no replacement or summary of objects does. A repository may also lead git out
 of itself, by links and by the objects of other repositories: `enclosed_in` keeps git in a box where
-commands can write the repository. Everything here blocks, for a bounded time.
+commands can write the repository. There git reads its settings from a copy, because a command that
+runs may change them at any moment. Everything here blocks, for a bounded time.
 """
 
 import os
@@ -13,6 +14,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
 GIT_S: Final = 120.0
@@ -66,7 +68,7 @@ class WorkTree:
     common_dir: Path
     """What all work trees of the repository share."""
     enclosed_in: Sequence[str] = ()
-    """Words before each git command: a program that runs it in a box."""
+    """Words before each git command: bubblewrap with the mounts of a box."""
 
     def run_blocking(
         self,
@@ -81,9 +83,14 @@ class WorkTree:
         Raise `GitFailed`.
         """
         env = {**self._environment(), **({"GIT_INDEX_FILE": str(index)} if index else {})}
-        names = self._call(env, ("config", "--list", "--name-only", "-z"), b"", timeout_s)
-        env |= _settings_in_environment({**_SETTINGS, **dict(_replacements(names))})
-        return self._call(env, words, given, timeout_s)
+        told = self._call(env, ("config", "--list", "-z"), b"", timeout_s)
+        env |= _settings_in_environment({**_SETTINGS, **dict(_replacements(told))})
+        if not self.enclosed_in:
+            return self._call(env, words, given, timeout_s)
+        with TemporaryFile() as copy:
+            copy.write(_settings_file(told))
+            copy.seek(0)
+            return self._call(env, words, given, timeout_s, copy.fileno())
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -111,10 +118,16 @@ class WorkTree:
         words: Sequence[str],
         given: bytes | BinaryIO,
         timeout_s: float,
+        settings: int | None = None,
     ) -> bytes:
+        """Run git; `settings` is a descriptor of what it reads in place of the repository's own."""
+        place = str(self.common_dir / "config")
+        copied = () if settings is None else ("--ro-bind-data", str(settings), place)
+        box = (*self.enclosed_in, *copied, *_BOX_END) if self.enclosed_in else ()
         try:
             done = subprocess.run(  # noqa: S603  no shell, and the environment above
-                [*self.enclosed_in, "git", "--no-pager", *words],
+                [*box, "git", "--no-pager", *words],
+                pass_fds=() if settings is None else (settings,),
                 cwd=self.folder,
                 env=env,
                 input=given if isinstance(given, bytes) else None,
@@ -133,13 +146,35 @@ class WorkTree:
 
 
 _WHO: Final = ("AUTHOR", "COMMITTER")
+_NAMING_FILES: Final = frozenset({b"include", b"includeif"})
+_BOX_END: Final = ("--remount-ro", "/", "--")
 
 
-def _replacements(names: bytes) -> Iterator[tuple[str, str]]:
-    for name in names.decode(errors="surrogateescape").split("\0"):
+def _replacements(told: bytes) -> Iterator[tuple[str, str]]:
+    for entry in told.decode(errors="surrogateescape").split("\0"):
+        name = entry.partition("\n")[0]
         for pattern, value in _REPLACED:
             if pattern.fullmatch(name):
                 yield name, value
+
+
+def _settings_file(told: bytes) -> bytes:
+    """Return a file of the settings that `git config --list -z` tells, which names no other one."""
+    lines = []
+    for entry in filter(None, told.split(b"\0")):
+        key, is_set, value = entry.partition(b"\n")
+        section, _, rest = key.partition(b".")
+        subsection, has_subsection, name = rest.rpartition(b".")
+        if section in _NAMING_FILES or key == b"extensions.worktreeconfig":
+            continue
+        head = b' "%s"' % _escaped(subsection) if has_subsection else b""
+        lines.append(b"[%s%s]\n\t%s" % (section, head, name))
+        lines.append(b' = "%s"\n' % _escaped(value) if is_set else b"\n")
+    return b"".join(lines)
+
+
+def _escaped(text: bytes) -> bytes:
+    return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
 def _settings_in_environment(settings: Mapping[str, str]) -> dict[str, str]:

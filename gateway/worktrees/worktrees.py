@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 Note = Callable[[str | None], None]
 Enclose = Callable[[Path, Path], Sequence[str]]
-"""Returns the words that run git in a box with the two folders."""
+"""Returns bubblewrap with the mounts of a box for git in the two folders."""
 
 MOST_NAMED: Final = 50
 """Files that an error names."""

@@ -17,7 +17,7 @@ _NAMESPACES: Final = (
 
 
 def enclose_git_blocking(workspace: Path, own_dir: Path) -> Sequence[str]:
-    """Return the words that run a command in the box; none if this machine has no bubblewrap.
+    """Return bubblewrap with the mounts of the box; nothing if this machine has none.
 
     Both folders are seen at their own paths and can be written; `own_dir` may be missing.
     """
@@ -34,5 +34,4 @@ def enclose_git_blocking(workspace: Path, own_dir: Path) -> Sequence[str]:
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),  # noqa: S108  the box's own
         *("--bind", str(workspace), str(workspace)),
         *("--bind-try", str(own_dir), str(own_dir)),
-        *("--remount-ro", "/", "--"),
     )

@@ -1,5 +1,6 @@
 """What a repository names, hides or points to leads the server's git nowhere else."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CalledProcessError
 
@@ -55,6 +56,43 @@ def test_nothing_that_the_repository_names_is_run(
     trees.discard_blocking(ONE)
     trees.end_blocking(ONE, "Rest")
     assert not mark.exists()
+
+
+_CHANGES = """\
+case "$*" in
+  *"config --list"*) cp {folder}/good {place}; "$@"; code=$?; cp {folder}/evil {place} ;;
+  *) "$@"; code=$? ;;
+esac
+exit $code
+"""
+
+
+@needs_boxes
+@pytest.mark.parametrize("place", [".git/worktrees/cnv_one/config.worktree", "shared.settings"])
+def test_settings_that_change_once_they_were_looked_at_are_not_read(
+    workspace: Path, tmp_path: Path, place: str
+) -> None:
+    """A command that runs can change those of its work tree, and a file that others include."""
+    good = '[odd "a.\\"b\\\\"]\n\tx = "1\\n\\"2\\\\"\n\ty\n[core]\n\tautocrlf = input\n'
+    (tmp_path / "good").write_text(good)
+    (tmp_path / "evil").write_text(f'[filter "evil"]\n\tclean = touch {workspace}/ran; cat\n')
+    (tmp_path / "script").write_text(_CHANGES.format(folder=tmp_path, place=workspace / place))
+    (workspace / ".git/worktrees/cnv_one").mkdir(parents=True)
+    git(workspace, "config", "include.path", f"{workspace}/shared.settings")
+    git(workspace, "config", "extensions.worktreeConfig", "true")
+
+    def enclose(*folders: Path) -> Sequence[str]:
+        return "/bin/sh", str(tmp_path / "script"), *enclose_git_blocking(*folders)
+
+    enclosed = ConversationTrees(workspace, tmp_path / "data", lambda _: None, enclose)
+    one = enclosed.open_blocking(ONE)
+    (one / ".gitattributes").write_text("*.txt filter=evil\n")
+    (one / "new.txt").write_text("one\r\n")
+    state = enclosed.status_blocking(ONE)
+    assert state is not None
+    changes = enclosed.changes_blocking(ONE, state.base)
+    assert {file.path: file.after for file in changes.files}["new.txt"] == "one\n"
+    assert not (workspace / "ran").exists()
 
 
 def test_the_settings_are_real_attacks(workspace: Path, tmp_path: Path) -> None:
