@@ -140,6 +140,10 @@ def protected_files(workspace: Path) -> dict[str, bytes]:
         ),
         ("mkdir -p .git/modules/x; echo x > .git/commondir", [".git/commondir", ".git/modules"]),
         (
+            "git init -q new; mkdir new/.git/remotes .git/remotes; echo URL: /x > .git/remotes/origin",
+            ["new/.git/remotes", ".git/remotes"],
+        ),
+        (
             "mkdir bare; cd bare; mkdir objects refs hooks; echo > HEAD; echo > hooks/update",
             ["bare/hooks"],
         ),

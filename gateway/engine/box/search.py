@@ -24,8 +24,12 @@ MAX_ENTRIES: Final = 1_000_000
 _REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
 """What makes a folder a repository for git, whatever its name."""
 ACTING_IN_REPOSITORY: Final = frozenset(
-    ("config", "config.worktree", "hooks", "info", "modules", "worktrees", "commondir", "gitdir")
+    (
+        *("config", "config.worktree", "hooks", "info", "modules", "worktrees"),
+        *("commondir", "gitdir", "branches", "remotes"),
+    )
 )
+"""The last two name remotes as well, as settings do (gitrepository-layout(5))."""
 _SETTINGS: Final = frozenset({"config", "config.worktree"})
 _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
 """Of a repository: the folders of others' settings."""
