@@ -105,11 +105,12 @@ class Conversations:
         """End its process, delete its messages, events and the agent's sessions; nothing finds them
         again.
 
-        The conversation itself is deleted last: if something before fails it is still there, and
-        deleting it again continues.
+        The audit log has it before anything is gone. The conversation itself is deleted last: if
+        something before fails it is still there, and deleting it again continues.
         """
         conversation = await self._access.find(user_id, conversation_id)
         known = conversation.id
+        await self._parts.record(user_id, "conversation.deleted", known)
         with self._access.hidden(known):
             await self._intake.clear(known)
             await self._parts.pool.drop(known)
@@ -121,7 +122,6 @@ class Conversations:
             await self._parts.memory.deleted(known)
             await self._parts.conversations.delete(known, self._parts.now())
             self._parts.ownership.forget(known)
-            await self._parts.record(user_id, "conversation.deleted", known)
             await self._parts.memory.changed()
             self._parts.log.feed.delete(known)  # its readers find it deleted
 

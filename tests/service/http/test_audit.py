@@ -3,11 +3,15 @@
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
+import pytest
 
 from gateway.users.model import AuditEntry
+from gateway.users.sql.audit import AuditLog
 from memory.clock import utc_now
+from memory.errors import StoreUnavailable
 from tests.service.http.reading import streaming
 from tests.service.http.stage import ASK, LIMIT_S, assert_error, staged
 from tests.service.http.test_users import accounts_of, act, add_token, add_user
@@ -59,6 +63,23 @@ async def test_what_users_delete_and_allow_is_recorded_without_their_words(tmp_p
         ]
         assert {one["actor"] for one in entries} == {"local"}
         assert "wish" not in repr(entries)
+
+
+async def test_a_conversation_whose_deletion_cannot_be_recorded_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise StoreUnavailable
+
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        place = f"/conversations/{(await client.say('a wish'))['conversation_id']}"
+        with monkeypatch.context() as patched:
+            patched.setattr(AuditLog, "add", fail)
+            assert not (await client.delete(place)).is_success
+        assert "a wish" in repr(await client.read(f"{place}/messages"))
+        assert (await client.delete(place)).status_code == 204
+        assert len((await client.read("/audit"))["entries"]) == 1
 
 
 async def test_it_is_read_in_pages_and_for_one_actor(tmp_path: Path) -> None:
