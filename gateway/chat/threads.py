@@ -27,7 +27,8 @@ _LOOKED_BACK: Final = 200
 """Turns of a conversation that a shortened history is compared with."""
 _READ_AT_ONCE: Final = 500
 """Events of a turn."""
-_HASHED_AT_ONCE_CHARS: Final = 65_536
+_READ_AT_ONCE_CHARS: Final = 65_536
+"""Longer texts are hashed and compared in a thread, since streams would wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,10 @@ class Threads:
         found = await self._parts.client_turns.find(
             user_id, message.thread, await _hash(message.asked), limit=_MOST_ALIKE
         )
+        told = await _last_reply(message.before)
         for known in found:
             turn = await self._parts.turns.get(known.turn_id)
-            if turn is not None and (message.thread or await self._has_reply(turn, message.before)):
+            if turn is not None and (message.thread or await self._has_reply(turn, told)):
                 return turn if turn.state != "withdrawn" else await self._kept_before(turn)
         return None
 
@@ -118,11 +120,10 @@ class Threads:
         kept = await self._parts.turns.history(where, limit=1, before_seq=turn.seq)
         return kept[0] if kept else None
 
-    async def _has_reply(self, turn: Turn, before: Sequence[Said]) -> bool:
+    async def _has_reply(self, turn: Turn, told: str) -> bool:
         """Return whether the last reply of a history is that of a turn, or a beginning of it: a
         stream that was cut off brought no more, and one of a turn that runs has not yet.
         """
-        told = _plain(before[-1].text) if before[-1].role == "assistant" else ""
         if turn.result is None or _plain(turn.result["reply"]).startswith(told):
             return True
         return await self._has_streamed(turn, told)  # which cannot take back text that is void
@@ -191,9 +192,16 @@ def _plain(text: str) -> str:
     return "".join(text.split())
 
 
+async def _last_reply(before: Sequence[Said]) -> str:
+    """Return the reply at the end of a history as `_plain` does; empty if there is none."""
+    text = before[-1].text if before[-1].role == "assistant" else ""
+    if len(text) > _READ_AT_ONCE_CHARS:
+        return await anyio.to_thread.run_sync(_plain, text)
+    return _plain(text)
+
+
 async def _hash(asked: Sequence[str]) -> str:
-    """Return the hash of messages; of long ones in a thread, since streams would wait for it."""
-    if sum(map(len, asked)) > _HASHED_AT_ONCE_CHARS:
+    if sum(map(len, asked)) > _READ_AT_ONCE_CHARS:
         return await anyio.to_thread.run_sync(_hash_blocking, asked)
     return _hash_blocking(asked)
 

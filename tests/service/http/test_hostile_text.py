@@ -186,6 +186,17 @@ def test_what_a_client_sends_with_its_message_leaves_the_loop_free(live: Live, n
     assert live.longest_s() < live.bound_s
 
 
+def test_a_long_reply_that_a_client_sends_back_leaves_the_loop_free(live: Live) -> None:
+    path, said = "/openai/v1/chat/completions", {"role": "user", "content": "说长一点"}
+    assert live.client.post(path, json={"model": "candor", "messages": [said]}).status_code == 200
+    reply = {"role": "assistant", "content": "a " * 5_000_000}
+    content = json.dumps({"model": "candor", "messages": [said, reply, ASKED]}).encode()
+    live.longest_s()
+    answer = live.client.post(path, content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 200, answer.text
+    assert live.longest_s() < live.bound_s
+
+
 @pytest.mark.soak
 def test_long_text_of_any_shape_in_any_field_leaves_the_loop_free(live: Live) -> None:
     found: dict[str, float] = {}
