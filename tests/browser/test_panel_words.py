@@ -148,10 +148,17 @@ def test_a_line_of_a_forgotten_fact_does_not_come_back_with_the_profile(
     chat.page.keyboard.press("Escape")
 
 
-def test_a_profile_that_could_not_be_read_is_read_by_its_next_look(chat: ChatPage) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_profile_that_could_not_be_read_is_read_by_its_next_look(
+    chat: ChatPage, *, is_first: bool
+) -> None:
     chat.witness.network_may_fail = True
+    panel = open_panel(chat, "fact" if is_first else "profile")
+    if not is_first:
+        expect(panel.get_by_test_id("profile-text")).to_be_enabled()
+        panel.locator("[data-tab=fact]").click()
     chat.page.route("**/memory/profile", lambda route: route.fulfill(status=503, json={}))
-    panel = open_panel(chat, "profile")
+    panel.locator("[data-tab=profile]").click()
     expect(panel.get_by_test_id("error-line")).to_be_visible()
     chat.page.unroute_all(behavior="ignoreErrors")
 

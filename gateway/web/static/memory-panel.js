@@ -43,6 +43,7 @@ function profileView() {
   });
   field.addEventListener("input", () => setText(state, ""));
 
+  let isUnread = false;
   async function read() {
     const before = field.defaultValue;
     try {
@@ -53,9 +54,10 @@ function profileView() {
         fillStored(field, text);
         if (written !== before) field.value = withStored(written, before, text);
       }
-      if (field.disabled) line.clear();
-      field.disabled = false;
+      if (isUnread) line.clear();
+      field.disabled = isUnread = false;
     } catch (error) {
+      isUnread = true;
       line.show(error, read);
     }
   }
