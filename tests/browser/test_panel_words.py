@@ -148,6 +148,27 @@ def test_a_line_of_a_forgotten_fact_does_not_come_back_with_the_profile(
     chat.page.keyboard.press("Escape")
 
 
+def test_what_is_written_in_a_tab_of_memory_stays_while_another_one_is_shown(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    post(server, "/memory/facts", text="my barge is green")
+    panel = open_panel(chat, "fact")
+    row = panel.get_by_test_id("memory-row").filter(has_text="my barge")
+    row.locator("summary").click()
+    row.get_by_test_id("correct").click()
+    row.get_by_test_id("fact-text").fill("我的驳船是蓝色的")
+    panel.get_by_test_id("fact-new").fill("my oar is long")
+
+    panel.locator("[data-tab=note]").click()
+    expect(panel.get_by_test_id("fact-new")).to_have_count(0)
+    press_beside(chat)
+    panel.locator("[data-tab=fact]").click()
+
+    expect(panel.get_by_test_id("fact-new")).to_have_value("my oar is long")
+    expect(row.get_by_test_id("fact-text")).to_have_value("我的驳船是蓝色的")
+    chat.page.keyboard.press("Escape")
+
+
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_profile_that_could_not_be_read_is_read_by_its_next_look(
     chat: ChatPage, *, is_first: bool

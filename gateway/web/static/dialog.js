@@ -6,7 +6,8 @@ import { icon } from "/static/icons.js";
 
 const FIELDS = "textarea, input:not([type=search], [type=checkbox], [type=radio], [type=file])";
 
-const isUnwritten = (content) => [...content.querySelectorAll(FIELDS)].every((field) => field.value === field.defaultValue);
+/** True if nothing has been written into the fields of `content`. */
+export const isUnwritten = (content) => [...content.querySelectorAll(FIELDS)].every((field) => field.value === field.defaultValue);
 
 /** Fill a field with what is stored: a dialog that holds nothing else may be left. */
 export function fillStored(field, text) {

@@ -129,12 +129,11 @@ export class MemoryList {
     let delay;
     this.#search.addEventListener("input", () => {
       clearTimeout(delay);
-      delay = setTimeout(() => this.#read(), SEARCH_DELAY_MS);
+      delay = setTimeout(() => this.read(), SEARCH_DELAY_MS);
     });
     this.element = el("div", { class: "memory-list" },
       el("label", { class: "search" }, icon("search"), this.#search),
       kind === "fact" && this.#newFact(), this.#rows, this.#end);
-    this.#read();
   }
 
   #newFact() {
@@ -150,7 +149,7 @@ export class MemoryList {
         await writeFact(text);
         // The next one may have been begun.
         if (field.value === text) field.value = "";
-        this.#read();
+        this.read();
       } catch (error) {
         this.#tell(error);
       }
@@ -160,7 +159,7 @@ export class MemoryList {
   }
 
   #tell(error) {
-    new ErrorLine(this.#end).show(error, () => this.#read());
+    new ErrorLine(this.#end).show(error, () => this.read());
   }
 
   #rowOf(item) {
@@ -172,7 +171,8 @@ export class MemoryList {
     return element;
   }
 
-  async #read(cursor = "") {
+  /** Show what is stored now, from the beginning or from a place of it. */
+  async read(cursor = "") {
     this.#reading?.abort();
     const reading = new AbortController();
     this.#reading = reading;
@@ -187,7 +187,7 @@ export class MemoryList {
       const isEmpty = !cursor && rows.length === 0;
       this.#end.replaceChildren(...[
         isEmpty && el("p", { class: "quiet" }, this.#search.value.trim() ? t("none_found", { q: this.#search.value.trim() }) : t("memory_none")),
-        page.next_cursor && el("button", { class: "button small", type: "button", onclick: () => this.#read(page.next_cursor) }, t("show_more")),
+        page.next_cursor && el("button", { class: "button small", type: "button", onclick: () => this.read(page.next_cursor) }, t("show_more")),
       ].filter(Boolean));
     } catch (error) {
       if (!reading.signal.aborted) this.#tell(error);

@@ -1,7 +1,7 @@
 // The person's memory: every kind of item, the profile, cases, export and import.
 
 import { CasePanel } from "/static/case-panel.js";
-import { fillStored, openDialog } from "/static/dialog.js";
+import { fillStored, isUnwritten, openDialog } from "/static/dialog.js";
 import { el, setText } from "/static/dom.js";
 import { ErrorLine } from "/static/error-line.js";
 import { t } from "/static/i18n.js";
@@ -62,7 +62,7 @@ function profileView() {
     }
   }
 
-  return { form, read };
+  return { element: form, read };
 }
 
 function download(text) {
@@ -75,24 +75,24 @@ export function openMemoryPanel() {
   const body = el("div", { class: "panel-body" });
   const state = el("p", { class: "panel-state", role: "status" });
   const errors = el("div", { class: "panel-errors" });
-  let profile = null;
-  const views = {
-    // What was written there stays while somebody looks at another tab, where a lasting fact may be forgotten.
-    profile: () => {
-      profile ??= profileView();
-      profile.read();
-      return profile.form;
-    },
-    case: () => new CasePanel().element,
-  };
+  // What was written in a tab stays while somebody looks at another one, where a lasting fact may be forgotten.
+  const views = new Map();
   const openCase = (id) => { choose("case"); body.replaceChildren(new CasePanel(id).element); };
   const tabs = TABS.map((name) => el("button", { class: "tab", type: "button", "data-tab": name, onclick: () => choose(name) }, t(`tab_${name}`)));
   const file = el("input", { type: "file", accept: ".jsonl,.ndjson,application/x-ndjson", hidden: true, "data-testid": "memory-import-file" });
   const tell = (error) => new ErrorLine(errors).show(error);
 
+  function viewOf(name) {
+    if (name === "case") return new CasePanel().element;
+    if (!views.has(name)) views.set(name, name === "profile" ? profileView() : new MemoryList(name === "all" ? "" : name, openCase));
+    const { element } = views.get(name);
+    views.get(name).read();
+    return element;
+  }
+
   function choose(name) {
     for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.dataset.tab === name));
-    body.replaceChildren(views[name] ? views[name]() : new MemoryList(name === "all" ? "" : name, openCase).element);
+    body.replaceChildren(viewOf(name));
     body.scrollTop = 0;
   }
 
@@ -116,7 +116,7 @@ export function openMemoryPanel() {
     el("button", { class: "button small", type: "button", "data-testid": "memory-import", onclick: () => file.click() }, icon("up"), t("import")),
     file, close);
   const content = el("div", { class: "panel", "data-testid": "memory-panel" }, head, el("nav", { class: "tabs", "aria-label": t("memory_panel") }, tabs), errors, state, body);
-  const dialog = openDialog({ label: t("memory_panel"), className: "panel-dialog", content });
+  const dialog = openDialog({ label: t("memory_panel"), className: "panel-dialog", content, mayLeave: () => [{ element: content }, ...views.values()].every(({ element }) => isUnwritten(element)) });
   close.addEventListener("click", () => dialog.close());
   // A link to where something was said leads out of the panel.
   body.addEventListener("click", (event) => { if (event.target.closest("a[href^='#'], a[href^='/#']")) dialog.close(); });
