@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from gateway.engine.processes import MARK
-from tests.support.boxes import ANSWER_S, USERS, Bench, box_bench
+from tests.support.boxes import ANSWER_S, USERS, Bench, Ran, box_bench
 from tests.support.walls import needs_boxes
 
 pytestmark = needs_boxes
@@ -399,6 +399,16 @@ def test_a_command_that_nobody_waits_for_ends(bench: Bench) -> None:
             assert time.monotonic() < until
     assert bench.run("true").code == 0  # the next one begins when the last one has ended
     assert bench.left_running() == []
+
+
+def test_a_program_that_cannot_read_the_key_is_not_served() -> None:
+    """An MCP server, for instance: it reaches the socket, but not the files beside it."""
+    with box_bench(key="of-agents") as bench:
+        assert bench.run("true") == Ran(None, "", "")
+        bench.box.write_script_blocking()
+        words = [str(bench.box.prefix), "echo served > by-key"]
+        subprocess.run(words, check=True, cwd=bench.workspace, timeout=ANSWER_S)
+        assert (bench.workspace / "by-key").read_text() == "served\n"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can speak as somebody else")

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from hmac import compare_digest
 from pathlib import Path
 from typing import Any, Final
 
@@ -108,7 +109,10 @@ class Broker:
                 os.close(fd)
 
     def _read(self, data: bytes, fds: list[int], speaker: socket.socket) -> Request | None:
-        parts = data.decode("utf-8", "surrogateescape").split("\0", 3)
+        key = self._plan.key.encode()
+        if not compare_digest(data[: len(key)], key):
+            return None
+        parts = data[len(key) :].decode("utf-8", "surrogateescape").split("\0", 3)
         if len(parts) != 4 or len(fds) != 2 or "\0" in parts[3]:  # noqa: PLR2004
             return None
         mark, cwd, cwd_file, line = parts

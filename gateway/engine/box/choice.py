@@ -1,8 +1,10 @@
 """Decides from the settings what the boxes of a server are like."""
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from gateway.engine.box.broker_plan import BrokerPlan
@@ -14,6 +16,7 @@ from gateway.engine.box.process import (
     system_paths_blocking,
 )
 from gateway.engine.box.trial import refuse, refuse_without_program
+from gateway.engine.box.wrapper import KEY
 from gateway.errors import SettingsError, StartError
 from gateway.settings import Settings
 from policies.rules import Rules
@@ -69,6 +72,7 @@ def make_box_blocking(
             memory_mb=settings.shell_memory_mb,
             hosts=hosts,
             secrets={host: list(header) for host, header in secrets.items()},
+            key=_key_blocking(folder),
         ),
     )
     try:
@@ -91,3 +95,10 @@ def describe_box(box: Box) -> str:
         "Shell commands run in a box of their own (bubblewrap): they see the workspace and the "
         f"system's programs, and {network}."
     )
+
+
+def _key_blocking(folder: Path) -> str:
+    """Return the key of a box, a new one if it has none: `doctor` is run beside a server."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return (folder / KEY).read_text(encoding="ascii") or token_hex()
+    return token_hex()

@@ -28,7 +28,7 @@ import anyio
 from gateway.atomic import write_atomically_blocking
 from gateway.engine.box.broker_plan import BrokerPlan
 from gateway.engine.box.outputs import CommandOutputs
-from gateway.engine.box.wrapper import SOCKET
+from gateway.engine.box.wrapper import KEY, SOCKET
 from gateway.engine.sandbox.places import PROGRAMS, READABLE
 
 _log = logging.getLogger(__name__)
@@ -68,6 +68,8 @@ class Box:
         write_atomically_blocking(
             program, Path(__file__).with_name("wrapper.py").read_bytes(), mode=stat.S_IRUSR
         )
+        key = self.plan.key.encode()
+        write_atomically_blocking(self.folder / KEY, key, mode=stat.S_IRUSR)
         python = str(Path(sys.executable).resolve())
         words = shlex.join([python, "-I", "-S", str(program), str(self.folder)])
         write_atomically_blocking(

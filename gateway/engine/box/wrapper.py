@@ -14,11 +14,14 @@ import sys
 
 SOCKET = "socket"
 """The same as in `gateway.engine.box.process`."""
+KEY = "key"
+"""The file of what a request begins with."""
 MARK = "AGENT_OF_CANDOR"
 """The same as in `gateway.engine.processes`."""
 
 _CWD = " && pwd -P >| "
 _MAX_ANSWER = 65_536
+_MAX_KEY = 256
 _OUTPUTS = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (1, 2))
 """The descriptors of standard output and standard error, as the kernel takes them."""
 _GONE = "The sandbox does not run at the moment, so this command did not run to its end. Try again."
@@ -33,7 +36,9 @@ def main(folder: str, line: str) -> int:
     os.chdir(folder)  # the path of a socket must be short
     try:
         broker.connect(SOCKET)
-        request = os.fsencode(f"{mark}\0{cwd}\0{file}\0{line}")
+        opened = os.open(KEY, os.O_RDONLY)
+        key = os.read(opened, _MAX_KEY).decode()
+        request = os.fsencode(f"{key}{mark}\0{cwd}\0{file}\0{line}")
         rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, _OUTPUTS)
         broker.sendmsg([request], [rights])
         code, _, ended_in = (
