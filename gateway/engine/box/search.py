@@ -20,6 +20,8 @@ Kind = Literal["secret_file", "secret_folder", "acting", "hidden", "repository",
 WORKTREES: Final = ".candor-worktrees"
 """The work trees of conversations, which a command outside of them does not see."""
 DEPENDENCIES: Final = frozenset({"node_modules", "site-packages"})
+_PACKAGES: Final = frozenset({"checkouts", "gems", "registry"})
+"""The dependencies in `.cargo` and `.bundle`; elsewhere these are ordinary names."""
 MAX_ENTRIES: Final = 1_000_000
 _REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
 """What makes a folder a repository for git, whatever its name."""
@@ -180,7 +182,9 @@ def _look_for_secrets(
         for entry in listing
         if not is_in_git and find_secret((*parts, entry.name)) is not None
     ]
-    below = names.difference(DEPENDENCIES, (entry.path.rpartition("/")[2] for entry in found))
+    below = names.difference(
+        DEPENDENCIES, _PACKAGES, (entry.path.rpartition("/")[2] for entry in found)
+    )
     return _Folder(state, _folders(listing, below), tuple(found), len(listing))
 
 

@@ -41,7 +41,13 @@ def test_protected_names_are_found_at_any_depth_and_of_every_kind(tmp_path: Path
 
 def test_dependencies_are_not_looked_into(tmp_path: Path) -> None:
     write(tmp_path, "node_modules/a/.npmrc", "venv/lib/site-packages/certifi/cacert.pem", "b/x.pem")
-    assert found(Searcher(tmp_path)) == {"b/x.pem": "secret_file"}
+    write(tmp_path, ".cargo/registry/src/a/x.pem", ".bundle/ruby/gems/a/x.key", "registry/y.pem")
+    assert found(Searcher(tmp_path)) == {
+        ".bundle": "acting",
+        ".cargo": "acting",
+        "b/x.pem": "secret_file",
+        "registry/y.pem": "secret_file",
+    }
 
 
 def test_a_folder_that_looks_like_a_repository_is_looked_into_as_well(tmp_path: Path) -> None:
