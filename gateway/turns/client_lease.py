@@ -26,6 +26,7 @@ from gateway.turns.memory_tools import (
     ConversationMessages,
     MemoryCalls,
     OwnCalls,
+    SwitchedCalls,
 )
 from gateway.turns.reply import Cause
 from gateway.turns.sentences import describe_concerns
@@ -53,7 +54,7 @@ def own_calls(context: TurnContext) -> OwnCalls:
     memory = parts.memory
     callers: dict[str, OwnToolCaller] = {**parts.further_tools.callers()}
     if memory.lookup is not None and conversation.memory_enabled:
-        callers[MEMORY_SERVER.name] = MemoryCalls(
+        calls = MemoryCalls(
             memory=memory.lookup,
             facts=memory.fact_tools,
             conversation=conversation,
@@ -61,12 +62,11 @@ def own_calls(context: TurnContext) -> OwnCalls:
             tools=memory.tools,
             messages=ConversationMessages(parts.turns, turn),
             guard=context.chronicle.guard,
-            is_still_on=context.has_memory_on,
         )
+        callers[MEMORY_SERVER.name] = SwitchedCalls(calls, context.has_memory_on)
     if memory.cases is not None and conversation.uses_cases:
-        callers[CASE_SERVER.name] = CaseCalls(
-            memory.cases, partial(caller_in, conversation, memory.tools)
-        )
+        cases = CaseCalls(memory.cases, partial(caller_in, conversation, memory.tools))
+        callers[CASE_SERVER.name] = SwitchedCalls(cases, context.has_cases_on)
     return OwnCalls(callers)
 
 

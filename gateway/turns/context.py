@@ -137,8 +137,18 @@ class TurnContext:
 
         Raise `StoreUnavailable` if that cannot be read.
         """
-        conversation = await self.parts.conversations.get(self.conversation.id, self.turn.user_id)
+        conversation = await self._stored_conversation()
         return conversation is not None and conversation.memory_enabled
+
+    async def has_cases_on(self) -> bool:
+        """Return whether the memory of cases is on for the conversation now; see
+        `has_memory_on`.
+        """
+        conversation = await self._stored_conversation()
+        return conversation is not None and conversation.uses_cases
+
+    async def _stored_conversation(self) -> Conversation | None:
+        return await self.parts.conversations.get(self.conversation.id, self.turn.user_id)
 
     @property
     def elapsed_s(self) -> float:

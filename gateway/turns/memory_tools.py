@@ -82,17 +82,9 @@ class MemoryCalls:
     messages: ConversationMessages
     guard: Guard
     """Of what is written."""
-    is_still_on: IsOn
 
     async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
-        """Answer a call; refuse it if the person switched memory off since the turn began, or that
-        cannot be read.
-        """
-        try:
-            if not await self.is_still_on():
-                return OwnAnswer(_SWITCHED_OFF, is_error=True)
-        except StoreUnavailable:
-            return OwnAnswer(_UNREADABLE, is_error=True)
+        """Answer a call."""
         match name.rpartition("__")[2]:
             case (fact_tools.REMEMBER | fact_tools.FORGET) as tool if self.facts is not None:
                 told = told_turn(self.turn, self.conversation, self.guard)
@@ -131,6 +123,24 @@ async def write_fact(
     except StoreUnavailable:
         sentence = "Memory cannot be written at present: nothing was changed. Tell the person."
         return OwnAnswer(sentence, is_error=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedCalls:
+    """Passes calls on as long as the person has memory, or cases, switched on."""
+
+    caller: OwnToolCaller
+    is_on: IsOn
+
+    async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+        """Answer a call; refuse it if it is switched off by now, or that cannot be read."""
+        try:
+            is_on = await self.is_on()
+        except StoreUnavailable:
+            return OwnAnswer(_UNREADABLE, is_error=True)
+        if not is_on:
+            return OwnAnswer(_SWITCHED_OFF, is_error=True)
+        return await self.caller(name, arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,23 @@ async def call(
     return {**finished, "told": told}
 
 
+@pytest.mark.parametrize("off", [{"memory_enabled": False}, {"case_memory": False}])
+async def test_cases_that_are_switched_off_during_a_turn_are_neither_written_nor_read(
+    tmp_path: Path, off: dict[str, bool]
+) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        conversation_id = await with_cases(services)
+        mkdir = {"tool": "Bash", "input": {"command": "mkdir otters"}}
+        search = {"tool": SEARCH, "input": {"query": "503"}}
+        message = script(mkdir, {"tool": UPSERT, "input": {"case": CASE}}, search)
+        accepted = await services.send(message, conversation_id)
+        question = await services.question_of(accepted)
+        await services.change(conversation_id, **off)
+        await services.answer(question, "allow")
+        result = await services.result_of(accepted)
+        assert [tool["status"] for tool in result["tools"]] == ["ok", "failed", "failed"]
+
+
 async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         first = await with_cases(services, app_code="shop", environment="production")
