@@ -15,10 +15,16 @@ from gateway.conversations.sql.leases import LeaseStore
 from gateway.conversations.sql.turns import TurnStore
 from gateway.errors import Conflict, NotStored, Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER, ConversationId, NodeId
-from gateway.turns.ownership import HeldElsewhere
+from gateway.turns.ownership import Heart, HeldElsewhere
 from gateway.turns.requests import Accepted
 from tests.support.services import HANG, RunningServices, hold_calls, running_services, script
 from tests.support.stores import open_file
+
+
+@pytest.fixture(autouse=True)
+def beating_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A beat of a server that a test takes for dead would bring it back."""
+    monkeypatch.setattr("gateway.nodes.LONE", Heart(beat_s=3600))
 
 
 @asynccontextmanager
