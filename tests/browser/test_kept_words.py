@@ -163,7 +163,7 @@ def test_a_first_message_behind_another_conversation_is_one_turn_however_often_i
         route.abort()
 
     chat.page.route("**/chat/stream", lose)
-    chat.send("my ferry is Nobody")
+    chat.send("my zither is old")
     expect(chat.get("error-line")).to_be_visible()
     chat.page.unroute_all(behavior="ignoreErrors")
 
