@@ -105,3 +105,15 @@ def test_the_top_of_the_workspace_is_no_repository_with_settings_of_a_command(be
     assert "the sandbox removed hooks" in ran.output
     assert "the sandbox rewrote config" in ran.output
     assert "fsmonitor" not in (bench.workspace / "config").read_text()
+
+
+def test_more_secrets_than_can_be_covered_are_named_as_the_reason(bench: Bench) -> None:
+    for number in range(210):
+        bench.write(f"d{number}/.env", SECRET)
+    ran = bench.run("cat */.env")
+    assert (ran.code, SECRET in ran.output) == (126, False)
+    assert "too many files and folders with the names of secrets" in ran.output
+    assert "at most 400" in ran.output
+    for number in range(20):
+        shutil.rmtree(bench.workspace / f"d{number}")
+    assert bench.run("echo runs").output == "runs\n"

@@ -17,7 +17,7 @@ from typing import Final
 
 from gateway.engine.box.descriptors import memory_file
 from gateway.engine.box.limits import Limits, Watch
-from gateway.engine.box.mounts import Folder, Opened, TooManyMounts, open_mounts
+from gateway.engine.box.mounts import MAX_MOUNTS, Folder, Opened, TooManyMounts, open_mounts
 from gateway.engine.box.netns import listen_inside_blocking
 from gateway.engine.box.plan import (
     GIT_SETTINGS,
@@ -51,6 +51,10 @@ _LIVE_CHARS: Final = 65_536
 """Of one command."""
 _KILLED: Final = 137
 _NOT_STARTED: Final = 126
+_TOO_MANY: Final = (
+    "the workspace has too many files and folders with the names of secrets or of configuration"
+    f" to cover them all (at most {MAX_MOUNTS}, with the folders above them)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,9 @@ def run_blocking(
             mounts = [
                 mount for folder, known in each for mount in open_mounts(folder, known, opened)
             ]
-        except (TooManyMounts, OSError):
+        except TooManyMounts:
+            return Outcome(code=_NOT_STARTED, reason=_TOO_MANY)
+        except OSError:
             reason = "the protected files could not all be covered"
             return Outcome(code=_NOT_STARTED, reason=reason)
         mounts += _own_files([entry for known in found for entry in known], opened)
