@@ -42,7 +42,8 @@ class TurnReader:
 
         Raises:
             NotFound: no such turn, or it was deleted meanwhile.
-            StoreDamaged: the turn ran and the store does not find it.
+            StoreDamaged: the turn ran and the store does not find it, or its conversation cannot be
+                read, so that it will not run.
             KeptAtShutDown, NotStored: see `finished_result`.
             NotStored: a turn that this server had cannot be read; see `unreadable_result`.
         """
@@ -62,6 +63,8 @@ class TurnReader:
                     self._parts.log.until_stuck,
                 )
                 turn = await self._parts.turns.get(turn_id)
+            if turn is not None and turn.result is None:
+                await self._parts.conversations.get(turn.conversation_id, turn.user_id)
         except StoreUnavailable as exc:
             if ticket is None or ticket.turn.user_id != user_id or isinstance(exc, StoreDamaged):
                 raise
@@ -77,7 +80,7 @@ class TurnReader:
 
     async def _completed_elsewhere(self, turn: Turn) -> None:
         """Return when a turn that another server has, or had, is completed or deleted, or the
-        database cannot be read.
+        database cannot be read; no server completes a turn of a conversation that is damaged.
         """
         accepted = Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
         with suppress(StoreUnavailable):
@@ -86,6 +89,8 @@ class TurnReader:
                     known = None if found else await self._parts.turns.get(turn.id)
                     if not found and (known is None or known.result is not None):
                         return
+                    if not found:
+                        await self._parts.conversations.get(turn.conversation_id, turn.user_id)
 
     async def turn(self, user_id: UserId, turn_id: str) -> Turn:
         """Return a turn. Raise `NotFound` if there is no such turn."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from gateway.ids import ConversationId
 from gateway.lost_data import DATABASE
 from gateway.turns.requests import Accepted
+from memory.errors import StoreDamaged
 from memory.stores.sqlite.connections import connect_blocking
 from tests.support.builders import codes
 from tests.support.engine_talk import until
@@ -242,7 +243,7 @@ async def test_a_message_that_waits_in_a_damaged_conversation_is_not_waited_for(
     async with running_services(tmp_path) as services:
         running = await services.begin()
         where = running.conversation_id
-        await services.send("hello", where)
+        waiting = await services.send("hello", where)
         sql = "UPDATE conversations SET created_at = 'never' WHERE id = ?"
         await anyio.to_thread.run_sync(change, tmp_path, sql, where)
         ticket = services.lanes.running(ConversationId(where))
@@ -250,4 +251,6 @@ async def test_a_message_that_waits_in_a_damaged_conversation_is_not_waited_for(
         ticket.control.stop("user_interrupt")
         await until(lambda: services.lanes.is_empty)
         assert (await services.ask("你好"))["outcome"] == "answered"
+        with pytest.raises(StoreDamaged):  # who asks later does not wait for it, either
+            await services.result_of(waiting)
     assert "turn_not_begun" in caplog.messages
