@@ -403,12 +403,19 @@ def test_a_command_that_nobody_waits_for_ends(bench: Bench) -> None:
 
 def test_a_program_that_cannot_read_the_key_is_not_served() -> None:
     """An MCP server, for instance: it reaches the socket, but not the files beside it."""
-    with box_bench(key="of-agents") as bench:
-        assert bench.run("true") == Ran(None, "", "")
+    with box_bench() as bench:
+        for key in ("", "of-agent", "of-others"):
+            bench.key = key
+            assert bench.run("true") == Ran(None, "", "")
         bench.box.write_script_blocking()
         words = [str(bench.box.prefix), "echo served > by-key"]
         subprocess.run(words, check=True, cwd=bench.workspace, timeout=ANSWER_S)
         assert (bench.workspace / "by-key").read_text() == "served\n"
+
+
+def test_a_broker_without_a_key_serves_nobody() -> None:
+    with box_bench(key="") as bench:
+        assert bench.run("true") == Ran(None, "", "")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can speak as somebody else")

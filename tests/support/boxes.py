@@ -48,6 +48,8 @@ class Bench:
     uid: int
     """Of the processes in the box, as the machine sees them."""
     starter: int
+    key: str
+    """What its requests begin with."""
     told: list[Mapping[str, Any]] = field(default_factory=list)
     _report: bytes = b""
 
@@ -82,7 +84,7 @@ class Bench:
                 os.seteuid(os.getuid())
             speaker.settimeout(ANSWER_S)
             with (self.root / "output").open("wb") as output:
-                words = ("mark", str(cwd or self.workspace), cwd_file, line)
+                words = (f"{self.key}mark", str(cwd or self.workspace), cwd_file, line)
                 request = "\0".join(words).encode("utf-8", "surrogateescape")
                 socket.send_fds(speaker, [request], [output.fileno()] * 2)
             yield speaker
@@ -157,6 +159,7 @@ def box_bench(user: User = "own", *, holes: str = "", **changes: Any) -> Iterato
             temporary=str(root / "tmp"),
             memory_mb=1024,
             hosts=[],
+            key="of-agents",
         )
         box = Box(folder=root / "box", plan=replace(plan, **changes))
         with box.listen_blocking() as listener:
@@ -190,7 +193,8 @@ def _run(
             first = json.loads(process.stdout.readline() or b"{}")
             assert first == {"ready": True}, first
             uid = UID if starter == 0 else starter
-            yield Bench(root=root, box=box, process=process, uid=uid, starter=starter)
+            key = box.plan.key
+            yield Bench(root=root, box=box, process=process, uid=uid, starter=starter, key=key)
         finally:
             process.kill()
 

@@ -110,7 +110,7 @@ class Broker:
 
     def _read(self, data: bytes, fds: list[int], speaker: socket.socket) -> Request | None:
         key = self._plan.key.encode()
-        if not compare_digest(data[: len(key)], key):
+        if not key or not compare_digest(data[: len(key)], key):
             return None
         parts = data[len(key) :].decode("utf-8", "surrogateescape").split("\0", 3)
         if len(parts) != 4 or len(fds) != 2 or "\0" in parts[3]:  # noqa: PLR2004

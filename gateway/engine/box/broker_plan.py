@@ -21,7 +21,7 @@ class BrokerPlan:
     hosts: list[str]
     secrets: dict[str, list[str]] = field(default_factory=dict, repr=False)
     """By host: the header that its plain requests get, name and value."""
-    key: str = field(default="", repr=False)
-    """What each request begins with. Agents alone can read it: other programs of the server's user,
-    such as MCP servers in a wall of their own, reach the socket, too.
+    key: str = field(repr=False)
+    """What each request begins with; with an empty one no request is served. Only agents can read
+    it: other programs of the server's user, such as MCP servers, reach the socket, too.
     """
