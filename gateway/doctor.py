@@ -219,7 +219,7 @@ def _stored_findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _embedder_findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Let the embedder make a vector; without it, memory is searched by words."""
+    """Try the embedder with one vector; without it, memory is searched by words."""
     mask = partial(mask_secrets, known=tuple(secrets_of(environ)))
     try:
         require_model_blocking(settings)

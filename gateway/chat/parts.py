@@ -145,8 +145,8 @@ class ConversationAccess:
 
     @contextmanager
     def occupied(self, conversation_id: ConversationId) -> Iterator[None]:
-        """Let messages to a conversation wait, so that no turn begins meanwhile, and no agent is
-        woken.
+        """Hold messages to a conversation back while the block runs, so that no turn begins and no
+        agent is woken.
         """
         self._occupied[conversation_id] = anyio.Event()
         try:

@@ -89,9 +89,9 @@ class ScheduleRunner:
         return min(longest_s, max(0.0, (following - now).total_seconds()))
 
     async def _follow_clock(self, now: datetime) -> None:
-        """Have schedules due by the present clock if it was set back, maybe while no server ran.
+        """Compute due times again if the clock was set back, maybe while no server ran.
 
-        By one that was ahead their next due times were found too late.
+        They were computed too late by a clock that was ahead.
         """
         last = self._last_look
         if last is None or now < last - _SET_BACK:

@@ -251,7 +251,7 @@ class RunCalls:
             return None
         grades = [grade(call) for call in candidates]
         best = min(grades)
-        found = [one for one, its in zip(candidates, grades, strict=True) if its == best]
+        found = [call for call, its in zip(candidates, grades, strict=True) if its == best]
         are_alike = best < _WEAK and all(call.input == found[0].input for call in found)
         if not are_alike and len(self._under(tool_use_id)) > 1:
             self._doubt(tool_use_id)

@@ -43,7 +43,7 @@ class Cookies:
         self.state = "__Host-candor_sign_in" if is_secure else "candor_sign_in"
 
     def set_session(self, response: Response, secret: str, max_age_s: int) -> None:
-        """Tell the browser to keep a session."""
+        """Set the cookie of a session."""
         response.set_cookie(
             self.session,
             secret,
@@ -55,7 +55,7 @@ class Cookies:
         )
 
     def set_state(self, response: Response, state: str) -> None:
-        """Tell the browser to keep the state of its sign-in."""
+        """Set the cookie with the state of a sign-in."""
         response.set_cookie(
             self.state,
             state,
@@ -67,7 +67,7 @@ class Cookies:
         )
 
     def drop(self, response: Response, name: str) -> None:
-        """Tell the browser to forget a cookie."""
+        """Delete a cookie."""
         response.delete_cookie(name, path="/", secure=self._is_secure, httponly=True)
 
 

@@ -416,8 +416,8 @@ class Ownership:
         self._lose_all()
 
     def doubt(self, conversation_id: ConversationId) -> None:
-        """Let a conversation go in which a turn may be stored that this server does not run; it is
-        taken again, and the turn recovered, when a beat is stored.
+        """Release a conversation in which a turn may be stored that this server does not run. When
+        a beat is stored, the conversation is taken again and the turn is recovered.
         """
         self._must_compare = True
         self._let_go[conversation_id] = self._epochs.get(conversation_id, _FIRST_EPOCH)

@@ -55,12 +55,12 @@ class LocksOfServers:
         return has_it
 
     def give_back(self, name: str, *, is_certain: bool = True) -> None:
-        """Let other servers have a lock, soon; without `is_certain` it may be theirs already."""
+        """Release a lock soon; without `is_certain` another server may hold it already."""
         self._unused[name] = is_certain
         self._has_unused.set()
 
     async def run(self) -> None:
-        """Give back what is not needed until cancelled; what cannot be stored now is later."""
+        """Release unused locks until cancelled; a release that cannot be stored is tried again."""
         while True:
             await self._has_unused.wait()
             self._has_unused = anyio.Event()

@@ -121,12 +121,12 @@ class RepositoryFiles:
         return is_kept
 
     def rename(self, parts: Sequence[str], name: str) -> None:
-        """Give a file or folder another name in its folder."""
+        """Rename a file or folder within its folder."""
         with opened_folder(self._root, parts[:-1]) as folder:
             os.rename(parts[-1], name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def make_changeable(self, parts: Sequence[str]) -> None:
-        """Let the owner of a folder change it again, as far as that is possible."""
+        """Make a folder writable for its owner, as far as that is possible."""
         with suppress(OSError), opened_folder(self._root, parts[:-1]) as folder:
             _make_changeable(parts[-1], folder)
 

@@ -28,7 +28,7 @@ def hold(chat: ChatPage, address: str, method: str = "POST") -> list[Route]:
 
 
 def answer(chat: ChatPage, held: list[Route]) -> None:
-    """Let the held requests go to the server, and hold none back any more."""
+    """Send the held requests to the server, and hold none back any more."""
     for route in held:
         response = route.fetch()
         route.fulfill(response=response)

@@ -1,4 +1,4 @@
-"""What is covered in a box beyond the names at hand: settings and secrets in folders, work trees, and behind links."""
+"""What a box covers in folders, in work trees and behind links: settings and secrets."""
 
 import shutil
 from collections.abc import Iterator

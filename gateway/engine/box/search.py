@@ -175,7 +175,7 @@ def _look_for_secrets(
     is_in_git = any(map(_is_git, parts))
     if names >= _REPOSITORY or (is_in_git and "HEAD" in names):
         inside = (_protect_in_repository(path, entry) for entry in listing)
-        found = [one for one in inside if one and (one.is_secret or is_settings(one.path))]
+        found = [item for item in inside if item and (item.is_secret or is_settings(item.path))]
         return _Folder(state, _folders(listing, _WITH_SETTINGS), tuple(found), len(listing))
     found = [
         _describe(path, entry, is_secret=True)

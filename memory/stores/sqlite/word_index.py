@@ -64,7 +64,7 @@ class WordIndex(Protocol):
         """Remove a row; one that is not there is fine."""
 
     def prepare_blocking(self, reader: Connection) -> None:
-        """Let the index read the rest of a transaction; call it before the others."""
+        """Prepare the index for the reads of a transaction; call it before the others."""
 
     def scoped(self, tokens: Iterable[str]) -> str:
         """Return the expression for rows with one of the tokens."""

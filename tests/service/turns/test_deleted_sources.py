@@ -1,4 +1,4 @@
-"""What the record says of a turn once a conversation that it was shown, or copied from, is deleted."""
+"""The record of a turn when a conversation that it was shown, or copied from, is deleted."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
