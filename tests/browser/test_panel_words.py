@@ -15,6 +15,14 @@ def press_beside(chat: ChatPage) -> None:
     chat.page.mouse.click(3, 3)
 
 
+def begin_correction(panel: Locator, about: str) -> Locator:
+    """Open the form that corrects a listed fact; return its row."""
+    row = panel.get_by_test_id("memory-row").filter(has_text=about)
+    row.locator("summary").click()
+    row.get_by_test_id("correct").click()
+    return row
+
+
 def save_while_writing(chat: ChatPage, address: str, field: Locator, more: str) -> None:
     """Press Enter or save, write on before the answer is there, and let it come."""
     held: list[Route] = []
@@ -42,9 +50,7 @@ def test_a_correction_and_the_next_fact_stay_when_a_fact_was_saved(
     post(server, "/memory/facts", text="my lantern is green")
     panel = open_panel(chat, "fact")
     rows = panel.get_by_test_id("memory-row")
-    row = rows.filter(has_text="my lantern")
-    row.locator("summary").click()
-    row.get_by_test_id("correct").click()
+    row = begin_correction(panel, "my lantern")
     row.get_by_test_id("fact-text").fill("我的灯笼是")
     field = panel.get_by_test_id("fact-new")
     field.fill("my sledge is red")
@@ -71,9 +77,7 @@ def test_a_search_leaves_a_correction_that_is_being_written(
     post(server, "/memory/facts", text="my mill is green")
     panel = open_panel(chat, "fact")
     rows = panel.get_by_test_id("memory-row")
-    row = rows.filter(has_text="my mill")
-    row.locator("summary").click()
-    row.get_by_test_id("correct").click()
+    row = begin_correction(panel, "my mill")
     field = row.get_by_test_id("fact-text")
     field.fill("我的磨坊是")
 
@@ -153,9 +157,7 @@ def test_what_is_written_in_a_tab_of_memory_stays_while_another_one_is_shown(
 ) -> None:
     post(server, "/memory/facts", text="my barge is green")
     panel = open_panel(chat, "fact")
-    row = panel.get_by_test_id("memory-row").filter(has_text="my barge")
-    row.locator("summary").click()
-    row.get_by_test_id("correct").click()
+    row = begin_correction(panel, "my barge")
     row.get_by_test_id("fact-text").fill("我的驳船是蓝色的")
     panel.get_by_test_id("fact-new").fill("my oar is long")
 
@@ -196,9 +198,7 @@ def test_a_correction_that_goes_on_after_its_saving_is_cancelled_to_what_was_sav
 ) -> None:
     post(server, "/memory/facts", text="my banjo is green")
     panel = open_panel(chat, "fact")
-    row = panel.get_by_test_id("memory-row").filter(has_text="my banjo")
-    row.locator("summary").click()
-    row.get_by_test_id("correct").click()
+    row = begin_correction(panel, "my banjo")
     field = row.get_by_test_id("fact-text")
     field.fill("my banjo is blue")
     save_while_writing(chat, "**/memory/items/*", field, " or 红色")

@@ -1,12 +1,10 @@
 """The record of a turn when a conversation that it was shown, or copied from, is deleted."""
 
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from gateway.ids import LOCAL_USER as ME
-from gateway.settings import Secret
 from memory.items.item import REPLY
 from memory.items.scope import Scope
 from memory.stores.database import Engine
@@ -18,10 +16,10 @@ from tests.service.turns.test_record import (
     recorded,
     recorded_body,
     search_turn,
+    services_on,
     tell,
     until,
 )
-from tests.support.postgres import new_database_blocking
 from tests.support.services import RunningServices, running_services
 
 FORM = "Bring the form to the desk. 请把表格带到前台。"
@@ -62,11 +60,7 @@ async def test_a_reply_stays_recorded_when_a_conversation_that_it_was_shown_is_d
 async def test_a_reply_follows_what_else_it_was_shown_after_such_a_deletion(
     tmp_path: Path, engine: Engine
 ) -> None:
-    async with AsyncExitStack() as stack:
-        given = QUIET | {"learn": "explicit"}
-        if engine == "postgresql":
-            given["database_url"] = Secret(stack.enter_context(new_database_blocking("shown")))
-        services = await stack.enter_async_context(running_services(tmp_path, **given))
+    async with services_on(engine, tmp_path, **QUIET | {"learn": "explicit"}) as services:
         scope = Scope(owner_id=ME)
         key = await services.open_memory.facts.write("The gym locker has a copper key", scope)
         told = await tell(services)

@@ -1,6 +1,7 @@
 """What was said in one conversation is found from another one, until it is deleted or switched off."""
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,16 @@ ASKED = "Which number has my locker at the harbour gym?"
 QUIET: dict[str, Any] = {"learn": "off", "recall_deadline_ms": 5000}
 """Nothing but the record remembers what a person says."""
 OK = script({"text": "Fine."})
+
+
+@asynccontextmanager
+async def services_on(engine: Engine, root: Path, **given: Any) -> AsyncIterator[RunningServices]:
+    """Open services whose database is one of this engine."""
+    with ExitStack() as stack:
+        if engine == "postgresql":
+            given["database_url"] = Secret(stack.enter_context(new_database_blocking("record")))
+        async with running_services(root, **given) as services:
+            yield services
 
 
 async def tell(
@@ -323,11 +334,7 @@ async def test_a_copy_forgets_what_the_deleted_turn_in_its_place_had_found(
 async def test_a_copy_follows_a_correction_of_what_the_deleted_turn_had_found(
     tmp_path: Path, engine: Engine
 ) -> None:
-    async with AsyncExitStack() as stack:
-        given = QUIET | {"learn": "explicit"}
-        if engine == "postgresql":
-            given["database_url"] = Secret(stack.enter_context(new_database_blocking("copy")))
-        services = await stack.enter_async_context(running_services(tmp_path, **given))
+    async with services_on(engine, tmp_path, **QUIET | {"learn": "explicit"}) as services:
         facts = services.open_memory.facts
         locker = await facts.write(TOLD, Scope(owner_id=ME))
         _, turn_id = await copied_search(services, "Number 4711. It is blue.")
@@ -388,11 +395,7 @@ async def recorded_body(services: RunningServices, turn_id: str) -> str:
 async def test_what_is_forgotten_does_not_come_back_with_a_copy(
     tmp_path: Path, engine: Engine
 ) -> None:
-    async with AsyncExitStack() as stack:
-        given: dict[str, Any] = {}
-        if engine == "postgresql":
-            given["database_url"] = Secret(stack.enter_context(new_database_blocking("word")))
-        services = await stack.enter_async_context(running_services(tmp_path, **given))
+    async with services_on(engine, tmp_path) as services:
         memory = services.open_memory
         for by_fact in (True, False):
             told = await tell(services, f"Please remember that {TOLD}")
