@@ -77,7 +77,7 @@ class _Engine:
         self.filled_s += time.perf_counter() - started if is_timed else 0
 
     async def settle(self) -> None:
-        """Have PostgreSQL do what its own upkeep does within minutes."""
+        """Run the upkeep that PostgreSQL does by itself within minutes."""
         if self._database.engine == "postgresql":
             await anyio.to_thread.run_sync(_vacuum_blocking)
 

@@ -9,7 +9,7 @@ from tests.support import postgres
 
 
 def sync_commits() -> None:
-    """Have the server sync what it commits; call it before the server is started."""
+    """Configure the server to sync what it commits; call it before the server is started."""
     postgres._SHELL = postgres._SHELL.replace("fsync='off'", "fsync='on'")  # noqa: SLF001
 
 

@@ -16,7 +16,7 @@ ASKING = {"permission_policy": {"type": "always_ask"}}
 
 
 def main() -> None:
-    """Have an agent do what the message says, and allow each call that waits for a person."""
+    """Send an agent a message, and allow each call that waits for a person."""
     api: Any = Anthropic().beta
     agent = api.agents.create(
         name="Helper",

@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each worker one file after another; a folder whose tests share a server counts as one."""
+    """Assign each worker one file after another; a folder whose tests share a server counts as one."""
     scheduler = LoadFileScheduling(config, log)
     scheduler._split_scope = _scope_of  # noqa: SLF001  the scheduler's way to be told
     return scheduler

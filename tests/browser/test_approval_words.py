@@ -24,7 +24,7 @@ STILL = "This still waits for you"
 
 
 def leave_waiting(chat: ChatPage, *names: str) -> list[str]:
-    """Let calls wait in conversations of their own, and leave them; returns their ids."""
+    """Start calls that wait in conversations of their own; return the ids."""
     ids = []
     for name in names:
         chat.go_to_start()

@@ -138,7 +138,7 @@ def test_a_data_directory_goes_to_postgresql_and_back(tmp_path: Path, url: str) 
 
 
 async def begin(directory: Path) -> str:
-    """Have something said and remembered; return the conversation."""
+    """Send a message and remember a fact; return the conversation."""
     async with running_server(directory) as server, server.client() as client:
         told = await client.ask("Please remember the zebra. 斑马 😀")
         await client.wait_until("/memory/search?q=zebra", lambda found: found["items"])

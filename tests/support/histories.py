@@ -40,7 +40,7 @@ class Say(Protocol):
     """Sends a message."""
 
     def __call__(self, words: str, chat: str, steps: Sequence[Step]) -> Awaitable[Result]:
-        """Say these words in a conversation, in which the agent then does these steps."""
+        """Send these words to a conversation, in which the agent then does these steps."""
 
 
 @dataclass

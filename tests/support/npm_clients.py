@@ -34,7 +34,7 @@ class NpmClient:
         self._stdout = BufferedByteReceiveStream(process.stdout)
 
     async def do(self, **asked: Any) -> Any:
-        """Have one thing done, and give what came of it."""
+        """Run one request of the client; return its result."""
         await self._stdin.send(f"{json.dumps(asked)}\n".encode())
         with anyio.fail_after(DEADLINE_S):
             return json.loads(await self._stdout.receive_until(b"\n", _MAX_LINE))

@@ -204,7 +204,7 @@ def plain_user_blocking(url: str) -> Iterator[str]:
 
 @contextmanager
 def closed_database_blocking(url: str) -> Iterator[None]:
-    """Have nobody reach a database while the block runs."""
+    """Keep everybody from a database while the block runs."""
     name = urlsplit(url).path.removeprefix("/")
     _run_blocking("ALTER DATABASE {} ALLOW_CONNECTIONS false", sql.Identifier(name))
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {}"

@@ -68,7 +68,7 @@ def lay_repository(folder: Path, **files: str) -> None:
 
 
 def arm(folder: Path, mark: Path) -> None:
-    """Have the repository's settings, attributes and hooks leave a mark when they run."""
+    """Make the repository's settings, attributes and hooks leave a mark when they run."""
     hooks = folder.parent / "hooks"
     hooks.mkdir()
     for name in (

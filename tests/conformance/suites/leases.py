@@ -366,7 +366,7 @@ class FenceSuite(StoresSuite):
 
 
 async def _follow(here: Stores, there: Stores) -> Turn:
-    """Have `HERE` hold `A`, and then `THERE`; return the turn that waits in it."""
+    """Take `A` for `HERE`, and then for `THERE`; return the turn that waits in it."""
     await here.leases.take(HERE, A)
     one = await here.turns.accept(turn("1", epoch=1))
     await here.leases.beat(HERE, ttl_ms=OVER_MS)
@@ -378,7 +378,7 @@ async def _follow(here: Stores, there: Stores) -> Turn:
 
 
 async def _begin(here: Stores, there: Stores) -> None:
-    """Let two nodes join, and make the conversation `A`."""
+    """Join two nodes, and make the conversation `A`."""
     await here.conversations.create(conversation())
     await here.leases.join(HERE, ttl_ms=LONG_MS)
     await there.leases.join(THERE, ttl_ms=LONG_MS)

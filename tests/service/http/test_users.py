@@ -39,7 +39,7 @@ async def add_user(stage: Stage, name: str, role: Role = "user") -> None:
 
 
 async def add_token(stage: Stage, name: str, *, minutes: float | None = None) -> tuple[str, str]:
-    """Give a user a token; return its id and itself."""
+    """Create a token for a user; return its id and the token."""
     secret, now = new_secret(), utc_now()
     until = None if minutes is None else now + timedelta(minutes=minutes)
     token = ApiToken(

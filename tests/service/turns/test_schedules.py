@@ -74,7 +74,7 @@ class Scene:
                 await anyio.sleep(0.01)
 
     def lose_zone(self, schedule_id: str) -> None:
-        """Give a schedule a time zone that the server does not know."""
+        """Set a time zone that the server does not know."""
         sql = "UPDATE schedules SET time_zone = 'Asia/Gone' WHERE id = ?"
         file = self.services.settings.data_dir / "candor.sqlite3"
         with closing(sqlite3.connect(file)) as database, database:

@@ -359,13 +359,13 @@ async def test_a_repeated_message_waits_for_its_answer_where_another_server_runs
 
 
 async def closed(services: RunningServices, _: Accepted) -> str | None:
-    """Have a server take no more messages; return the conversation that one may be sent to."""
+    """Shut the intake down; return the conversation to name, if any."""
     await services.chat.intake.shut_down(grace_s=0)
     return None
 
 
 async def full(services: RunningServices, _: Accepted) -> str | None:
-    """Have it run all turns that it may."""
+    """Start a turn, where no second one may run; return the conversation to name, if any."""
     await services.begin()
     return None
 

@@ -23,7 +23,7 @@ SAY = "from gateway.nodes import own_process_blocking; print(own_process_blockin
 def own() -> str:
     """The name of this process."""
     if sys.platform != "linux":
-        pytest.skip("only Linux tells")
+        pytest.skip("needs /proc of Linux")
     name = own_process_blocking()
     assert name is not None
     return name

@@ -298,7 +298,7 @@ TASK = {"description": "Look", "prompt": "Look around."}
 
 
 async def handed_over(calls: RunCalls, tool_use_id: str) -> None:
-    """Let a call of Agent run."""
+    """Start a call of Agent."""
     calls.stream(ToolCalled(tool_use_id=tool_use_id, name="Agent", input=TASK))
     shown = ToolCall(name="Agent", input=TASK, cwd="/ws", tool_use_id=tool_use_id)
     await calls.allow(await calls.show(shown), YES)

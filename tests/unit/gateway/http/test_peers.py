@@ -77,7 +77,9 @@ def test_an_address_that_differs_in_one_bit_is_another(raw: bytes, port: int) ->
     assert find_owner(row, (address, port % 65535 + 1), V4) is None
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux is asked")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="needs the socket table of the Linux kernel"
+)
 def test_the_kernel_knows_the_owner_of_a_connection_by_both_its_ends() -> None:
     for reached_at, host in (("127.0.0.1",) * 2, ("::1",) * 2, ("127.0.0.1", "::ffff:127.0.0.1")):
         family = socket.AF_INET6 if ":" in reached_at else socket.AF_INET

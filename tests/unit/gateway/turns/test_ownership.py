@@ -38,7 +38,7 @@ class Failing(LeaseStore):
 async def holding(
     directory: Path, heart: Heart, *, is_shared: bool
 ) -> AsyncIterator[tuple[Ownership, Failing, Stores, anyio.Event]]:
-    """Give a server that holds `A` while its heart beats, and what is set when it lost that."""
+    """Yield a server that holds `A` while its heart beats, and what is set when it lost that."""
     async with open_file(directory) as database:
         stores, leases, lost = stores_on(database), Failing(database), anyio.Event()
         await stores.conversations.create(conversation())
@@ -204,7 +204,7 @@ class Slow:
 
 @asynccontextmanager
 async def recovering(directory: Path) -> AsyncIterator[tuple[Ownership, Failing, Slow]]:
-    """Give a server that holds `B` and recovers `A` while its heart beats."""
+    """Yield a server that holds `B` and recovers `A` while its heart beats."""
     recovery, b = Slow(), ConversationId("cnv_b")
     async with open_file(directory) as database:
         stores, leases = stores_on(database), Failing(database)

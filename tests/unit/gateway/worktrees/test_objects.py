@@ -30,7 +30,7 @@ def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def refuse_objects(patch: pytest.MonkeyPatch, fault: int) -> None:
-    """Let no object of a work tree be opened."""
+    """Refuse to open any object of a work tree."""
 
     def refusing(root: Path, parts: Sequence[str]) -> int:
         if {"worktrees", "objects"}.issubset(parts):

@@ -34,7 +34,7 @@ async def until_there_are(notes: Indexed, items: int) -> None:
 
 
 def watched(on_look: Callable[[], None]) -> Callable[[SqlNoteStore], SqlNoteStore]:
-    """Have a store call `on_look` whenever it is asked what is indexed."""
+    """Make a store call `on_look` whenever it is asked what is indexed."""
 
     def around(store: SqlNoteStore) -> SqlNoteStore:
         indexed = store.indexed
