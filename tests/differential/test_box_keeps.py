@@ -148,6 +148,10 @@ def protected_files(workspace: Path) -> dict[str, bytes]:
             ["bare/hooks"],
         ),
         (
+            "mkdir -p split/c/objects split/c/refs; cd split; echo > HEAD; echo c > commondir; > config.worktree",
+            ["split/commondir", "split/config.worktree"],
+        ),
+        (
             "mkdir -p bare/objects bare/refs bare/.claude bare/x/.vscode; echo > bare/HEAD",
             ["bare/.claude", "bare/x/.vscode"],
         ),

@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -23,8 +24,10 @@ DEPENDENCIES: Final = frozenset({"node_modules", "site-packages"})
 _PACKAGES: Final = frozenset({"checkouts", "gems", "registry"})
 """The dependencies in `.cargo` and `.bundle`; elsewhere these are ordinary names."""
 MAX_ENTRIES: Final = 1_000_000
-_REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
-"""What makes a folder a repository for git, whatever its name."""
+_REPOSITORY: Final = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
+"""What makes a folder a repository for git, whatever its name: with `commondir`, its objects,
+references and settings are in another folder, which is none by itself.
+"""
 ACTING_IN_REPOSITORY: Final = frozenset(
     (
         *("config", "config.worktree", "hooks", "info", "modules", "worktrees"),
@@ -140,7 +143,7 @@ def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int,
         inside = [_protect_in_repository(path, entry) for entry in listing]
         below = _folders(listing, _WITH_SETTINGS)
         return _Folder(state, below, (itself, *filter(None, inside)), len(listing))
-    is_repository = {entry.name for entry in listing} >= _REPOSITORY
+    is_repository = _is_repository({entry.name for entry in listing})
     folders: list[str] = []
     found: list[Protected] = []
     for entry in listing:
@@ -173,7 +176,7 @@ def _look_for_secrets(
     """Look for what is not to be read, where nothing can be written."""
     names = {entry.name for entry in listing}
     is_in_git = any(map(_is_git, parts))
-    if names >= _REPOSITORY or (is_in_git and "HEAD" in names):
+    if _is_repository(names) or (is_in_git and "HEAD" in names):
         inside = (_protect_in_repository(path, entry) for entry in listing)
         found = [item for item in inside if item and (item.is_secret or is_settings(item.path))]
         return _Folder(state, _folders(listing, _WITH_SETTINGS), tuple(found), len(listing))
@@ -199,6 +202,10 @@ def _folders(listing: Sequence[os.DirEntry[str]], names: Collection[str]) -> tup
 def is_settings(path: str) -> bool:
     """Return whether a protected entry is the settings of a repository, by its name."""
     return fold(path.rpartition("/")[2]) in _SETTINGS
+
+
+def _is_repository(names: AbstractSet[str]) -> bool:
+    return any(names >= wanted for wanted in _REPOSITORY)
 
 
 def _is_git(name: str) -> bool:
