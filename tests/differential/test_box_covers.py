@@ -1,5 +1,6 @@
 """What a box covers in folders, in work trees and behind links: settings and secrets."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,17 @@ def test_a_command_outside_of_work_trees_sees_none(bench: Bench) -> None:
     assert "cnv_a" not in ran.output
     assert SECRET not in ran.output
     assert [entry.name for entry in tree.parent.iterdir()] == ["cnv_a"]
+
+
+def test_a_command_in_a_work_tree_leaves_no_link_in_the_repository(bench: Bench) -> None:
+    """A person's `git commit` writes the message through one."""
+    tree = add_work_tree(bench, "cnv_a")
+    names = ("SQUASH_MSG", "logs/x", "worktrees/cnv_a/COMMIT_EDITMSG", "worktrees/cnv_a/logs/x")
+    lines = (f"ln -s {bench.root}/outside ../../.git/{name}" for name in names)
+    ran = bench.run("; ".join((*lines, "git commit -q --allow-empty -m One")), cwd=tree)
+    assert [name for name in names if os.path.lexists(bench.workspace / ".git" / name)] == []
+    assert [name for name in names if name not in ran.output] == []
+    assert bench.run("git log -1 --format=%s", cwd=tree).output == "One\n"
 
 
 @pytest.mark.parametrize("target", ["{workspace}/shared/x.txt", "../{name}/shared/x.txt"])

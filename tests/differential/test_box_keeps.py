@@ -152,6 +152,14 @@ def protected_files(workspace: Path) -> dict[str, bytes]:
             ["split/commondir", "split/config.worktree"],
         ),
         (
+            "ln -s /tmp/x .git/COMMIT_EDITMSG; mkdir -p .git/logs/refs; ln -s ../../a .git/logs/refs/x",
+            [".git/COMMIT_EDITMSG", ".git/logs/refs/x"],
+        ),
+        (
+            "mkdir -p .git/x/.git .git/y/objects .git/y/refs; cd .git/y; > HEAD; mkdir hooks; ln -s .git/y ../../src",
+            [".git/x/.git", ".git/y/hooks"],
+        ),
+        (
             "mkdir -p bare/objects bare/refs bare/.claude bare/x/.vscode; echo > bare/HEAD",
             ["bare/.claude", "bare/x/.vscode"],
         ),
@@ -287,6 +295,22 @@ def test_a_link_that_is_protected_is_put_back_and_what_it_leads_to_is_protected(
     assert (bench.workspace / "shared/rules.md").read_text() == "Rules.\n"
     for name, target in links.items():
         assert str((bench.workspace / name).readlink()) == target
+
+
+def test_a_link_of_a_person_s_in_a_repository_is_put_back_and_what_it_leads_to_is_written(
+    bench: Bench,
+) -> None:
+    bench.write("logs/HEAD", "")
+    log = bench.workspace / ".git/logs"
+    log.symlink_to("../old")
+    link = bench.workspace / ".git/refs/heads/now"
+    link.symlink_to("refs/heads/main")
+    ran = bench.run("mkdir old; echo x > .git/logs/HEAD; rm .git/logs; ln -s ../lib .git/logs")
+    assert ran.output == "Protected names cannot be made here; the sandbox removed .git/logs.\n"
+    assert str(log.readlink()) == "../old"
+    assert (bench.workspace / "old/HEAD").read_text() == "x\n"
+    assert bench.run("ln -sfn refs/heads/other .git/refs/heads/now").output == ""
+    assert str(link.readlink()) == "refs/heads/other"
 
 
 def test_passwords_in_a_repository_s_settings_are_left_out(bench: Bench) -> None:

@@ -48,7 +48,7 @@ def restore_blocking(
     old = {entry.path: entry for entry in before}
     new = [entry for entry in after if entry.path not in old and _acts(entry)]
     now = {entry.path: entry for entry in after}
-    links = [entry for entry in before if entry.kind == "link" and now.get(entry.path) != entry]
+    links = [entry for entry in before if entry.target and now.get(entry.path) != entry]
     for entry in (*new, *links):
         try:
             with _found(root, entry.path) as place:

@@ -105,6 +105,8 @@ def _with_targets(at: str, found: Sequence[Protected]) -> Iterator[Protected]:
     workspace.
     """
     for entry in found:
+        if entry.kind == "git_link":
+            continue
         if entry.kind != "link":
             yield entry
         elif (path := _target(at, entry)) is not None:

@@ -16,7 +16,8 @@ from typing import Final, Literal
 
 from policies.paths.protected import find_acting, find_secret, fold
 
-Kind = Literal["secret_file", "secret_folder", "acting", "hidden", "repository", "link"]
+Kind = Literal["secret_file", "secret_folder", "acting", "hidden", "repository", "link", "git_link"]
+"""A `git_link` is one in a repository, which git writes through: it is not mounted over."""
 
 WORKTREES: Final = ".candor-worktrees"
 """The work trees of conversations, which a command outside of them does not see."""
@@ -38,6 +39,7 @@ ACTING_IN_REPOSITORY: Final = frozenset(
 _SETTINGS: Final = frozenset({"config", "config.worktree"})
 _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
 """Of a repository: the folders of others' settings."""
+_ACTING_ALONE: Final = ACTING_IN_REPOSITORY - _WITH_SETTINGS
 _SECRET_IN_REPOSITORY: Final = "credentials"  # noqa: S105  a name
 _SHOWN_CHARS: Final = 200
 _SETTLED_NS: Final = 1_000_000_000
@@ -71,8 +73,10 @@ class _Folder:
 class Searcher:
     """Searches one workspace again and again, and reads only the folders that changed."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, top: str = "") -> None:
+        """Search below `top` alone, which ends with `/` if it is not empty."""
         self._root = f"{root}/"
+        self._top = top
         self._known: dict[str, _Folder] = {}
         self._unclear = ""
 
@@ -83,7 +87,7 @@ class Searcher:
         known: dict[str, _Folder] = {}
         entries = 0
         self._unclear = ""
-        waiting = [""]
+        waiting = [self._top]
         while waiting:
             path = waiting.pop()
             folder = self._read(path)
@@ -136,13 +140,10 @@ class Searcher:
 
 def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int, int]) -> _Folder:
     parts = tuple(path.split("/")[:-1])
+    if (inside := _parts_in_git(parts)) is not None:
+        return _look_in_git(path, inside, listing, state)
     if _is_closed(parts):
         return _look_for_secrets(path, parts, listing, state)
-    if parts and _is_git(parts[-1]):
-        itself = Protected(path=path[:-1], kind="repository")
-        inside = [_protect_in_repository(path, entry) for entry in listing]
-        below = _folders(listing, _WITH_SETTINGS)
-        return _Folder(state, below, (itself, *filter(None, inside)), len(listing))
     is_repository = _is_repository({entry.name for entry in listing})
     folders: list[str] = []
     found: list[Protected] = []
@@ -153,12 +154,60 @@ def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int,
             continue
         protected = _protect_in_repository(path, entry) if is_repository else None
         protected = protected or _protect(path, (*parts, entry.name), entry)
+        if protected is None and is_repository:
+            protected = _find_git_link(path, entry)
         if protected is not None:
             found.append(protected)
         is_searched = protected is None or protected.kind == "acting"
         if is_searched and is_folder and entry.name not in DEPENDENCIES:
             folders.append(entry.name)
     return _Folder(state, tuple(folders), tuple(found), len(listing))
+
+
+def _parts_in_git(parts: Sequence[str]) -> Sequence[str] | None:
+    """Return where a folder is in a `.git`; None if it is in none, or in what acts or a module."""
+    for i, part in enumerate(parts):
+        if _is_git(part):
+            inside = parts[i + 1 :]
+            is_open = find_acting(parts[:i]) is None and inside[:1] != ("modules",)
+            return inside if is_open else None
+    return None
+
+
+def _look_in_git(
+    path: str,
+    inside: Sequence[str],
+    listing: Sequence[os.DirEntry[str]],
+    state: tuple[int, int, int],
+) -> _Folder:
+    """Look for what acts, and for links: git writes messages and logs through them. The parts of
+    work trees are read-only, so only their settings are looked for.
+    """
+    names = {entry.name for entry in listing}
+    is_repository = not inside or _is_repository(names)
+    is_read_only = inside[:1] == ("worktrees",)
+    found = [] if inside else [Protected(path=path[:-1], kind="repository")]
+    for entry in listing:
+        protected = _protect_in_repository(path, entry) if is_repository else None
+        if protected is None and _is_git(entry.name):
+            protected = _describe(path, entry, is_secret=False)
+        if is_read_only and protected and not (protected.is_secret or is_settings(entry.name)):
+            protected = None
+        protected = protected or _find_git_link(path, entry)
+        if protected is not None:
+            found.append(protected)
+    unsearched = {item.path.rpartition("/")[2] for item in found} if inside else _ACTING_ALONE
+    return _Folder(state, _folders(listing, names - unsearched), tuple(found), len(listing))
+
+
+def _find_git_link(above: str, entry: os.DirEntry[str]) -> Protected | None:
+    """Return a link, unless it is a reference that git makes (`core.preferSymlinkRefs`)."""
+    if not entry.is_symlink():
+        return None
+    target = str(Path(entry.path).readlink())
+    if target.startswith("refs/") and ".." not in target.split("/"):
+        return None
+    return Protected(path=f"{above}{entry.name}", kind="git_link", target=target)
 
 
 def _is_closed(parts: Sequence[str]) -> bool:

@@ -49,6 +49,7 @@ class RepositorySearch:
     def __init__(self, root: Path, name: str) -> None:
         self._root = root
         self._own = f"worktrees/{name}"
+        self._searcher = Searcher(root.parent, f"{root.name}/")
 
     def search_blocking(self) -> tuple[tuple[Protected, ...], str]:
         """Return what is protected, as `Searcher.search_blocking` does.
@@ -63,8 +64,10 @@ class RepositorySearch:
             self._make(("packed-refs",), _NO_BRANCHES)
         except OSError as exc:
             unclear = f"the repository cannot be covered ({exc.strerror})"
-        found = list(self._find())
-        return tuple(sorted(found, key=lambda one: one.path.split("/"))), unclear
+        known, why = self._searcher.search_blocking()
+        inside = (replace(entry, path=entry.path.partition("/")[2]) for entry in known)
+        found = {entry.path: entry for entry in (*inside, *self._find()) if entry.path}
+        return tuple(sorted(found.values(), key=lambda one: one.path.split("/"))), unclear or why
 
     def _make(self, parts: Sequence[str], content: bytes = b"") -> None:
         *folders, name = parts
@@ -92,7 +95,7 @@ class WorkTreeFolders:
 
     def __init__(self, workspace: Folder) -> None:
         self._workspace = workspace
-        self._searchers: dict[str, Searcher] = {}
+        self._searches: dict[str, tuple[Searcher, RepositorySearch]] = {}
 
     def of(self, name: str) -> tuple[Sequence[Folder], Sequence[Searcher | RepositorySearch]]:
         """Return the folders of a work tree's boxes, and the search of each."""
@@ -102,9 +105,11 @@ class WorkTreeFolders:
             for below in (f"{WORKTREES}/{name}", ".git")
         ]
         repository = replace(repository, own_objects=f"worktrees/{name}/objects")
-        searcher = self._searchers.pop(name, None) or Searcher(Path(tree.source))
-        self._searchers[name] = searcher
-        while len(self._searchers) > _MOST_KEPT:
-            del self._searchers[next(iter(self._searchers))]
-        search = RepositorySearch(Path(repository.source), name)
-        return (tree, repository), (searcher, search)
+        searches = self._searches.pop(name, None) or (
+            Searcher(Path(tree.source)),
+            RepositorySearch(Path(repository.source), name),
+        )
+        self._searches[name] = searches
+        while len(self._searches) > _MOST_KEPT:
+            del self._searches[next(iter(self._searches))]
+        return (tree, repository), searches
