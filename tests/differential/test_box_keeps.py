@@ -160,6 +160,10 @@ def protected_files(workspace: Path) -> dict[str, bytes]:
             [".git/x/.git", ".git/y/hooks"],
         ),
         (
+            "mkdir -p .env.d/.ssh; cd .env.d/.ssh; git init -q; mkdir .git/hooks; > ../CLAUDE.md",
+            [".env.d/.ssh/.git/hooks", ".env.d/CLAUDE.md"],
+        ),
+        (
             "mkdir -p bare/objects bare/refs bare/.claude bare/x/.vscode; echo > bare/HEAD",
             ["bare/.claude", "bare/x/.vscode"],
         ),

@@ -10,16 +10,16 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from gateway.engine.box.descriptors import open_below_blocking, open_folder_blocking
 from gateway.engine.box.git_settings import MAX_SETTINGS_BYTES, rewrite_settings
-from gateway.engine.box.search import Protected
+from gateway.engine.box.search import Protected, Searcher
 
 _REMOVED: Final = "removed-by-sandbox-"
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -43,9 +43,10 @@ def restore_blocking(
     removed, after the rest was.
     """
     restored = Restored()
+    old = {entry.path: entry for entry in before}
+    after = [*after, *_inside_new_secrets(root, old, after)]
     is_repository = partial(_is_protected_repository, root, at, after)
     faults: list[OSError] = []
-    old = {entry.path: entry for entry in before}
     new = [entry for entry in after if entry.path not in old and _acts(entry)]
     now = {entry.path: entry for entry in after}
     links = [entry for entry in before if entry.target and now.get(entry.path) != entry]
@@ -88,6 +89,22 @@ def _found(root: Path, path: str) -> Iterator[Path | None]:
         yield Path(f"/proc/self/fd/{below}", name)
     finally:
         os.close(below)
+
+
+def _inside_new_secrets(
+    root: Path, old: Collection[str], found: Sequence[Protected]
+) -> Iterator[Protected]:
+    """Yield what is protected in new folders with names of secrets. The search passes them over,
+    because the next box shows them empty.
+    """
+    waiting = list(found)
+    while waiting:
+        folder = waiting.pop()
+        if folder.kind == "secret_folder" and folder.path not in old:
+            found, _ = Searcher(root / folder.path).search_blocking()
+            inside = [replace(entry, path=f"{folder.path}/{entry.path}") for entry in found]
+            yield from inside
+            waiting += inside
 
 
 def _acts(one: Protected) -> bool:
