@@ -20,6 +20,7 @@ from typing import Final
 from gateway.engine.box.descriptors import open_below_blocking, open_folder_blocking
 from gateway.engine.box.git_settings import MAX_SETTINGS_BYTES, rewrite_settings
 from gateway.engine.box.search import Protected, Searcher
+from policies.paths.protected import find_acting
 
 _REMOVED: Final = "removed-by-sandbox-"
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -108,8 +109,11 @@ def _inside_new_secrets(
 
 
 def _acts(one: Protected) -> bool:
-    """Return whether a new entry is dangerous: a secret of the command's own is not."""
-    return not one.is_secret and one.kind != "repository"
+    """Return whether a new entry is dangerous: a secret of the command's own is not, unless its
+    name acts as well, as `.gitconfig` does.
+    """
+    is_harmless = one.is_secret and find_acting(one.path.split("/")[-1:]) is None
+    return not is_harmless and one.kind != "repository"
 
 
 def _is_settings(entry: Path) -> bool:
