@@ -51,17 +51,17 @@ def restore_blocking(
     new = [entry for entry in after if entry.path not in old and _acts(entry)]
     now = {entry.path: entry for entry in after}
     links = [entry for entry in before if entry.target and now.get(entry.path) != entry]
-    for entry in (*new, *links):
+    for entry, is_new in (*((entry, True) for entry in new), *((entry, False) for entry in links)):
         try:
             with _found(root, entry.path) as place:
                 if place is None:
                     continue
-                if not (entry in new and _is_settings(place)):
+                if not (is_new and _is_settings(place)):
                     _remove(place)
                     restored.removed.append(entry.path)
                 elif _reset(place, is_repository):
                     restored.rewritten.append(entry.path)
-                if entry in links:
+                if not is_new:
                     place.symlink_to(entry.target)
         except OSError as exc:
             faults.append(exc)
