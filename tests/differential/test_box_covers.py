@@ -101,6 +101,45 @@ def test_a_secret_that_a_link_leads_to_is_empty_however_the_link_says_it(
     assert bench.run("cat .netrc shared/x.txt").output == ""
 
 
+def test_a_link_by_way_of_other_links_is_covered_and_stays(bench: Bench) -> None:
+    bench.write("v1/x.txt", SECRET)
+    bench.write("docs/rules.md", "Rules.\n")
+    links = {".netrc": "now/y.txt", "now": "v1", "v1/y.txt": "./x.txt"}
+    links |= {"CLAUDE.md": "AGENTS.md", "AGENTS.md": "more/../rules", "rules": "docs/rules.md"}
+    links |= {"more": "v1", ".pypirc": "v1/x.txt/none", "a.pem": "b.pem", "b.pem": "a.pem"}
+    for name, target in links.items():
+        (bench.workspace / name).symlink_to(target)
+    ran = bench.run(
+        "cat .netrc v1/x.txt; cat CLAUDE.md; echo x >> docs/rules.md;"
+        " ln -sfn docs now; rm rules; echo evil > rules"
+    )
+    assert SECRET not in ran.output
+    assert "Rules.\n" in ran.output
+    assert "the sandbox removed now, rules." in ran.output
+    assert (bench.workspace / "docs/rules.md").read_text() == "Rules.\n"
+    assert {name: os.readlink(bench.workspace / name) for name in links} == links  # noqa: PTH115
+
+
+def test_links_of_a_command_on_the_way_of_a_protected_one_stay(bench: Bench) -> None:
+    bench.write("x", "")
+    (bench.workspace / "theirs").symlink_to("x")
+    ran = bench.run("ln -s x own; ln -s own .netrc; ln -s theirs CLAUDE.md")
+    assert ran.output == "Protected names cannot be made here; the sandbox removed CLAUDE.md.\n"
+    assert bench.run("readlink own theirs").output == "x\nx\n"
+
+
+def test_a_repository_with_links_has_work_trees_with_commands(bench: Bench) -> None:
+    tree = add_work_tree(bench, "cnv_a")
+    shutil.rmtree(bench.workspace / ".git/hooks")
+    bench.write(".git/own-hooks/update", "")
+    (bench.workspace / ".git/hooks").symlink_to("own-hooks")
+    (bench.workspace / ".git/remotes").symlink_to("../hooks")
+    ran = bench.run("cd ../../.git; echo > own-hooks/update; rm hooks; mkdir hooks", cwd=tree)
+    assert "own-hooks/update: Read-only file system" in ran.output
+    assert "the sandbox removed hooks." in ran.output
+    assert str((bench.workspace / ".git/hooks").readlink()) == "own-hooks"
+
+
 def test_a_link_to_what_is_hidden_keeps_no_command_from_running(bench: Bench) -> None:
     bench.write("keys/.ssh/id_rsa", SECRET)
     bench.run("ln -s keys/.ssh/id_rsa .netrc")

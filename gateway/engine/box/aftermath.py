@@ -54,7 +54,7 @@ def restore_blocking(
     for entry, is_new in (*((entry, True) for entry in new), *((entry, False) for entry in links)):
         try:
             with _found(root, entry.path) as place:
-                if place is None:
+                if place is None or (not is_new and _target(place) == entry.target):
                     continue
                 if not (is_new and _is_settings(place)):
                     _remove(place)
@@ -92,6 +92,14 @@ def _found(root: Path, path: str) -> Iterator[Path | None]:
         os.close(below)
 
 
+def _target(place: Path) -> str:
+    """Return where a link leads, as it says; empty if there is none."""
+    try:
+        return os.readlink(place)  # noqa: PTH115  as it says, `./` included
+    except OSError:
+        return ""
+
+
 def _inside_new_secrets(
     root: Path, old: Collection[str], found: Sequence[Protected]
 ) -> Iterator[Protected]:
@@ -113,7 +121,7 @@ def _acts(one: Protected) -> bool:
     name acts as well, as `.gitconfig` does.
     """
     is_harmless = one.is_secret and find_acting(one.path.split("/")[-1:]) is None
-    return not is_harmless and one.kind != "repository"
+    return not is_harmless and one.kind not in {"repository", "way"}
 
 
 def _is_settings(entry: Path) -> bool:

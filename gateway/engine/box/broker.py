@@ -74,7 +74,7 @@ class Broker:
             secrets={host: (name, value) for host, (name, value) in plan.secrets.items()},
             report=report,
         )
-        self._searchers = [Searcher(Path(folder.source)) for folder in folders]
+        self._searchers = [Searcher(Path(folder.source), at=folder.at) for folder in folders]
         self._work_trees = WorkTreeFolders(folders[0])
 
     def serve_blocking(self) -> None:

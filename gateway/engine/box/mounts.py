@@ -68,12 +68,12 @@ def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> S
     kind: Literal["writable", "read_only"] = "writable" if folder.is_writable else "read_only"
     root = opened.keep(open_folder_blocking(folder.source))
     mounts = [Mount(kind, folder.at, root)]
-    shown = sorted(_with_targets(folder.at, found), key=lambda entry: entry.is_secret)
+    shown = sorted(_with_places(found), key=lambda entry: entry.is_secret)
     covered = {entry.path: entry for entry in shown}  # a secret, if it is something else as well
     for path in sorted({*covered, *ancestors(covered)}, key=lambda path: path.split("/")):
         try:
             mount = _open_mount(root, f"{folder.at}/{path}", path, covered, opened)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         if mount is not None:
             mounts.append(replace(mount, kind=kind) if mount.kind == "writable" else mount)
@@ -100,23 +100,16 @@ def _open_objects(root: int, folder: Folder, opened: Opened) -> Iterator[Mount]:
     yield Mount("file", f"{at}/info/alternates", alternates)
 
 
-def _with_targets(at: str, found: Sequence[Protected]) -> Iterator[Protected]:
+def _with_places(found: Sequence[Protected]) -> Iterator[Protected]:
     """Yield what can be mounted: in place of a link what it leads to, if that is in the
     workspace.
     """
     for entry in found:
-        if entry.kind == "git_link":
-            continue
-        if entry.kind != "link":
+        if not entry.target:
             yield entry
-        elif (path := _target(at, entry)) is not None:
-            yield replace(entry, path=path, kind="secret_file" if entry.is_secret else "acting")
-
-
-def _target(at: str, link: Protected) -> str | None:
-    """Return where a link leads inside the workspace; None if it does not."""
-    path = os.path.normpath(os.path.join(at, os.path.dirname(link.path), link.target))  # noqa: PTH118, PTH120
-    return path.removeprefix(f"{at}/") if path.startswith(f"{at}/") else None
+        elif entry.place:
+            kind: Literal["secret_file", "acting"] = "secret_file" if entry.is_secret else "acting"
+            yield replace(entry, path=entry.place, kind=kind)
 
 
 def _open_mount(

@@ -10,20 +10,26 @@ import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from policies.paths.protected import find_acting, find_secret, fold
 
-Kind = Literal["secret_file", "secret_folder", "acting", "hidden", "repository", "link", "git_link"]
-"""A `git_link` is one in a repository, which git writes through: it is not mounted over."""
+Kind = Literal[
+    "secret_file", "secret_folder", "acting", "hidden", "repository", "link", "git_link", "way"
+]
+"""A `git_link` is one in a repository, which git writes through; a `way` is a link on the way of
+another one. What these two lead to is not protected for their sake.
+"""
 
 WORKTREES: Final = ".candor-worktrees"
 """The work trees of conversations, which a command outside of them does not see."""
 DEPENDENCIES: Final = frozenset({"node_modules", "site-packages"})
 _PACKAGES: Final = frozenset({"checkouts", "gems", "registry"})
 """The dependencies in `.cargo` and `.bundle`; elsewhere these are ordinary names."""
+_MOST_STEPS: Final = 255
+"""On the way of a link: names of folders, and links."""
 MAX_ENTRIES: Final = 1_000_000
 _REPOSITORY: Final = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
 """What makes a folder a repository for git, whatever its name: with `commondir`, its objects,
@@ -55,6 +61,8 @@ class Protected:
     kind: Kind
     target: str = ""
     """Where a link leads, as it says."""
+    place: str = field(default="", compare=False)
+    """Where a `link` leads in the end, below the workspace; empty: not into it."""
     is_secret: bool = False
 
 
@@ -73,10 +81,13 @@ class _Folder:
 class Searcher:
     """Searches one workspace again and again, and reads only the folders that changed."""
 
-    def __init__(self, root: Path, top: str = "") -> None:
-        """Search below `top` alone, which ends with `/` if it is not empty."""
+    def __init__(self, root: Path, top: str = "", *, at: str = "") -> None:
+        """Search below `top` alone, which ends with `/` if it is not empty. Links name the root
+        `at`, if that is not empty.
+        """
         self._root = f"{root}/"
         self._top = top
+        self._at = at or str(root)
         self._known: dict[str, _Folder] = {}
         self._unclear = ""
 
@@ -100,8 +111,34 @@ class Searcher:
                 break
             waiting += (f"{path}{name}/" for name in folder.folders)
         self._known = known
-        found = (entry for folder in known.values() for entry in folder.found)
-        return tuple(sorted(found, key=lambda one: one.path.split("/"))), self._unclear
+        found = {entry.path: entry for folder in known.values() for entry in folder.found}
+        for link in [entry for entry in found.values() if entry.kind == "link"]:
+            place, ways = self._follow(link)
+            found[link.path] = replace(link, place=place)
+            for way in ways:
+                found.setdefault(way.path, way)
+        return tuple(sorted(found.values(), key=lambda one: one.path.split("/"))), self._unclear
+
+    def _follow(self, link: Protected) -> tuple[str, Sequence[Protected]]:
+        """Return where a link leads, as `Protected.place`, and the links on the way there."""
+        place, waiting = self._at, link.path.split("/")[::-1]
+        ways = []
+        for _ in range(_MOST_STEPS):
+            if not waiting:
+                break
+            place = os.path.normpath(os.path.join(place, waiting.pop()))  # noqa: PTH118
+            below = _below(self._at, place)
+            try:
+                target = os.readlink(self._root + below) if below else ""  # noqa: PTH115
+            except OSError:
+                target = ""
+            if target:
+                ways.append(Protected(path=below, kind="way", target=target))
+                place = os.path.dirname(place)  # noqa: PTH120
+                waiting += target.split("/")[::-1]
+                if target.startswith("/"):
+                    place = "/"
+        return ("" if waiting else _below(self._at, place)), ways
 
     def _read(self, path: str) -> _Folder | None:
         """Return a folder, or None if it has gone or cannot be read. `path` is empty, or ends with
@@ -136,6 +173,10 @@ class Searcher:
             folder.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
         with os.scandir(folder) as listing:
             return list(listing)
+
+
+def _below(at: str, place: str) -> str:
+    return place.removeprefix(f"{at}/") if place.startswith(f"{at}/") else ""
 
 
 def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int, int]) -> _Folder:
@@ -204,7 +245,7 @@ def _find_git_link(above: str, entry: os.DirEntry[str]) -> Protected | None:
     """Return a link, unless it is a reference that git makes (`core.preferSymlinkRefs`)."""
     if not entry.is_symlink():
         return None
-    target = str(Path(entry.path).readlink())
+    target = os.readlink(entry.path)  # noqa: PTH115
     if target.startswith("refs/") and ".." not in target.split("/"):
         return None
     return Protected(path=f"{above}{entry.name}", kind="git_link", target=target)
@@ -279,9 +320,8 @@ def _describe(above: str, entry: os.DirEntry[str], *, is_secret: bool) -> Protec
     path = f"{above}{entry.name}"
     is_folder = entry.is_dir(follow_symlinks=False)
     if entry.is_symlink():
-        return Protected(
-            path=path, kind="link", target=str(Path(entry.path).readlink()), is_secret=is_secret
-        )
+        target = os.readlink(entry.path)  # noqa: PTH115
+        return Protected(path=path, kind="link", target=target, is_secret=is_secret)
     if not is_secret:
         is_hidden = is_folder and fold(path) == WORKTREES
         return Protected(path=path, kind="hidden" if is_hidden else "acting")

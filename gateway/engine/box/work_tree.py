@@ -46,10 +46,11 @@ def name_of(cwd: str, workspace: str) -> str | None:
 class RepositorySearch:
     """Finds what is protected in a repository while a command runs in one of its work trees."""
 
-    def __init__(self, root: Path, name: str) -> None:
+    def __init__(self, root: Path, name: str, *, at: str) -> None:
+        """Search the repository `root` of a workspace that links name `at`."""
         self._root = root
         self._own = f"worktrees/{name}"
-        self._searcher = Searcher(root.parent, f"{root.name}/")
+        self._searcher = Searcher(root.parent, f"{root.name}/", at=at)
 
     def search_blocking(self) -> tuple[tuple[Protected, ...], str]:
         """Return what is protected, as `Searcher.search_blocking` does.
@@ -65,9 +66,19 @@ class RepositorySearch:
         except OSError as exc:
             unclear = f"the repository cannot be covered ({exc.strerror})"
         known, why = self._searcher.search_blocking()
-        inside = (replace(entry, path=entry.path.partition("/")[2]) for entry in known)
-        found = {entry.path: entry for entry in (*inside, *self._find()) if entry.path}
+        found = {
+            path: replace(entry, path=path, place=self._below(entry.place))
+            for entry in known
+            if (path := self._below(entry.path))
+        }
+        for entry in self._find():
+            if not (entry.target and entry.path in found):
+                found[entry.path] = entry
         return tuple(sorted(found.values(), key=lambda one: one.path.split("/"))), unclear or why
+
+    def _below(self, path: str) -> str:
+        top = f"{self._root.name}/"
+        return path.removeprefix(top) if path.startswith(top) else ""
 
     def _make(self, parts: Sequence[str], content: bytes = b"") -> None:
         *folders, name = parts
@@ -82,7 +93,10 @@ class RepositorySearch:
         acting = (*ACTING_IN_REPOSITORY, *_SHARED)
         own = (f"{self._own}/{name}" for name in (*ACTING_IN_REPOSITORY, *_OWN))
         for path in (*acting, *own):
-            if os.path.lexists(self._root / path):
+            place = self._root / path
+            if place.is_symlink():
+                yield Protected(path=path, kind="link", target=os.readlink(place))  # noqa: PTH115
+            elif place.exists():
                 is_hidden = path == "modules"  # of submodules, which no work tree has
                 yield Protected(path=path, kind="hidden" if is_hidden else "acting")
         yield Protected(path="credentials", kind="secret_file", is_secret=True)
@@ -106,8 +120,8 @@ class WorkTreeFolders:
         ]
         repository = replace(repository, own_objects=f"worktrees/{name}/objects")
         searches = self._searches.pop(name, None) or (
-            Searcher(Path(tree.source)),
-            RepositorySearch(Path(repository.source), name),
+            Searcher(Path(tree.source), at=tree.at),
+            RepositorySearch(Path(repository.source), name, at=at),
         )
         self._searches[name] = searches
         while len(self._searches) > _MOST_KEPT:
