@@ -92,6 +92,11 @@ class WorkTree:
             copy.seek(0)
             return self._call(env, words, given, timeout_s, copy.fileno())
 
+    def sparse_settings_blocking(self) -> bytes:
+        """Return the settings of a sparse checkout as a file, which is empty if there are none."""
+        told = self._call(self._environment(), ("config", "--list", "-z"), b"", GIT_S)
+        return _settings_file(b"\0".join(filter(_SPARSE.fullmatch, told.split(b"\0"))))
+
     def _environment(self) -> dict[str, str]:
         return {
             **{f"GIT_{who}_{key}": value for who in _WHO for key, value in _IDENTITY.items()},
@@ -147,6 +152,7 @@ class WorkTree:
 
 _WHO: Final = ("AUTHOR", "COMMITTER")
 _NAMING_FILES: Final = frozenset({b"include", b"includeif"})
+_SPARSE: Final = re.compile(rb"(?:core\.sparsecheckout(?:cone)?|index\.sparse)\n(?:true|false)")
 _BOX_END: Final = ("--remount-ro", "/", "--")
 
 

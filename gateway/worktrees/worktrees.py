@@ -132,6 +132,10 @@ class ConversationTrees:
         start = "HEAD" if new else branch
         folder.parent.mkdir(exist_ok=True)
         self._main.run_blocking("worktree", "add", "-q", *new, str(folder), start)
+        own = (*own_parts(conversation_id), "config.worktree")
+        sparse = self._main.sparse_settings_blocking()
+        if sparse and not self._files.has_file(own):  # git in its box does not copy them
+            self._files.write(own, sparse)
         self._prepare(folder)
         self._files.write((*own_parts(conversation_id), _READY), b"")
         return folder

@@ -95,6 +95,23 @@ def test_settings_that_change_once_they_were_looked_at_are_not_read(
     assert not (workspace / "ran").exists()
 
 
+@needs_boxes
+def test_a_merge_deletes_no_file_that_a_sparse_checkout_leaves_out(
+    workspace: Path, enclosed: ConversationTrees
+) -> None:
+    """Its settings are the work tree's own, of which the server's git reads a copy."""
+    (workspace / "left-out").mkdir()
+    (workspace / "left-out/c.txt").write_text("c\n")
+    git(workspace, "add", "-A")
+    git(workspace, "commit", "-qm", "Two")
+    git(workspace, "sparse-checkout", "set", "--cone")
+    one = enclosed.open_blocking(ONE)
+    (one / "a.txt").write_text("one\n")
+    assert not (one / "left-out").exists()
+    assert enclosed.merge_blocking(ONE, "One", unnoted).files == 1
+    assert git(workspace, "show", "HEAD:left-out/c.txt") == "c"
+
+
 def test_the_settings_are_real_attacks(workspace: Path, tmp_path: Path) -> None:
     """So that the test above cannot pass because they do nothing anyway."""
     arm(workspace, tmp_path / "ran")
