@@ -14,8 +14,9 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,7 @@ from gateway.worktrees.index import add_all_blocking
 from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blocking
 from gateway.worktrees.objects import has_new, take_in_blocking
 from gateway.worktrees.repository_files import RepositoryFiles
-from policies.paths.protected import find_acting, find_secret
+from policies.paths.protected import find_acting, find_repository_parts, find_secret
 
 _log = logging.getLogger(__name__)
 
@@ -249,7 +250,7 @@ class ConversationTrees:
         head = self._head()
         commit = self._merge_commit(head, theirs, message)
         changed = self._changed(head, commit)
-        _refuse_protected(path for path, _ in changed)
+        self._refuse_protected([path for path, _ in changed], commit)
         if commit != head:
             self._check_unchanged(head, commit)
             step = {"head": head, "commit": commit, "branch": target}
@@ -328,6 +329,19 @@ class ConversationTrees:
         tree, parents = told.decode().split("\0")[0], ("-p", head, "-p", theirs)
         made = self._main.run_blocking("commit-tree", tree, *parents, given=message.encode())
         return made.decode().strip()
+
+    def _refuse_protected(self, changed: Sequence[str], commit: str) -> None:
+        """Raise `Conflict` if a file that agents may not write would change: a command may have
+        committed it past the policy.
+        """
+        names = [path for path in changed if find_acting(p := path.split("/")) or find_secret(p)]
+        names += find_repository_parts(changed, partial(self._paths, commit))
+        if names:
+            raise _conflict("Protected files were changed; merge them yourself.", names)
+
+    def _paths(self, commit: str) -> list[str]:
+        told = self._main.run_blocking("ls-tree", "-r", "-t", "-z", "--name-only", commit)
+        return told.decode(errors="surrogateescape").split("\0")
 
     def _check_unchanged(self, head: str, commit: str) -> None:
         try:
@@ -452,15 +466,6 @@ class ConversationTrees:
     def _index(self, conversation_id: str) -> Path:
         self._own_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._own_dir / f"{conversation_id}.index"
-
-
-def _refuse_protected(paths: Iterable[str]) -> None:
-    """Raise `Conflict` if a file that agents may not write would change: a command may have
-    committed it past the policy.
-    """
-    names = [path for path in paths if find_acting(p := path.split("/")) or find_secret(p)]
-    if names:
-        raise _conflict("Protected files were changed; merge them yourself.", names)
 
 
 def _conflict(sentence: str, names: Sequence[str]) -> Conflict:

@@ -12,7 +12,8 @@ import functools
 import re
 import tomllib
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 _TOLD = tomllib.loads(Path(__file__).with_name("protected_names.toml").read_text(encoding="utf-8"))
@@ -41,7 +42,17 @@ ACTING = frozenset(
 ACTING_ENDINGS = _words("acting_endings")
 ACTING_BELOW = _pairs("acting_below")
 ACTING_AT_ROOT = frozenset(_words("acting_at_root"))
-
+ACTING_IN_REPOSITORY = frozenset(
+    (
+        *("config", "config.worktree", "hooks", "info", "modules", "worktrees"),
+        *("commondir", "gitdir", "branches", "remotes"),
+    )
+)
+"""The last two name remotes as well, as settings do (gitrepository-layout(5))."""
+_REPOSITORY = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
+"""What makes a folder a repository for git, whatever its name: with `commondir`, its objects,
+references and settings are in another folder, which is none by itself.
+"""
 
 Parts = Sequence[str]
 """A path below the workspace's root, component by component."""
@@ -119,6 +130,30 @@ def find_acting(parts: Parts) -> str | None:
         if found is not None:
             return found
     return None
+
+
+def makes_repository(names: AbstractSet[str]) -> bool:
+    """Return whether a folder with these names in it is a repository for git."""
+    return any(names >= wanted for wanted in _REPOSITORY)
+
+
+def find_repository_parts(paths: Iterable[str], tree: Callable[[], Iterable[str]]) -> list[str]:
+    """Return those of the paths that make a folder a repository, or act in it. `tree` returns all
+    paths and folders of which these are some.
+    """
+    telling = ACTING_IN_REPOSITORY.union(*_REPOSITORY)
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        parts = path.split("/")
+        for i, part in enumerate(parts[1:], 1):
+            if part in telling:
+                found.setdefault("/".join(parts[:i]), []).append(path)
+    names: dict[str, set[str]] = {folder: set() for folder in found}
+    for path in tree() if found else ():
+        folder, _, name = path.rpartition("/")
+        if folder in names:
+            names[folder].add(name)
+    return [path for folder in found if makes_repository(names[folder]) for path in found[folder]]
 
 
 def find_protected_entry(parts: Parts) -> str | None:

@@ -9,12 +9,17 @@ import os
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from policies.paths.protected import find_acting, find_secret, fold
+from policies.paths.protected import (
+    ACTING_IN_REPOSITORY,
+    find_acting,
+    find_secret,
+    fold,
+    makes_repository,
+)
 
 Kind = Literal[
     "secret_file", "secret_folder", "acting", "hidden", "repository", "link", "git_link", "way"
@@ -31,17 +36,6 @@ _PACKAGES: Final = frozenset({"checkouts", "gems", "registry"})
 _MOST_STEPS: Final = 255
 """On the way of a link: names of folders, and links."""
 MAX_ENTRIES: Final = 1_000_000
-_REPOSITORY: Final = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commondir"}))
-"""What makes a folder a repository for git, whatever its name: with `commondir`, its objects,
-references and settings are in another folder, which is none by itself.
-"""
-ACTING_IN_REPOSITORY: Final = frozenset(
-    (
-        *("config", "config.worktree", "hooks", "info", "modules", "worktrees"),
-        *("commondir", "gitdir", "branches", "remotes"),
-    )
-)
-"""The last two name remotes as well, as settings do (gitrepository-layout(5))."""
 _SETTINGS: Final = frozenset({"config", "config.worktree"})
 _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
 """Of a repository: the folders of others' settings."""
@@ -185,7 +179,7 @@ def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int,
         return _look_in_git(path, inside, listing, state)
     if _is_closed(parts):
         return _look_for_secrets(path, parts, listing, state)
-    is_repository = _is_repository({entry.name for entry in listing})
+    is_repository = makes_repository({entry.name for entry in listing})
     folders: list[str] = []
     found: list[Protected] = []
     for entry in listing:
@@ -225,7 +219,7 @@ def _look_in_git(
     work trees are read-only, so only their settings are looked for.
     """
     names = {entry.name for entry in listing}
-    is_repository = not inside or _is_repository(names)
+    is_repository = not inside or makes_repository(names)
     is_read_only = inside[:1] == ("worktrees",)
     found = [] if inside else [Protected(path=path[:-1], kind="repository")]
     for entry in listing:
@@ -266,7 +260,7 @@ def _look_for_secrets(
     """Look for what is not to be read, where nothing can be written."""
     names = {entry.name for entry in listing}
     is_in_git = any(map(_is_git, parts))
-    if _is_repository(names) or (is_in_git and "HEAD" in names):
+    if makes_repository(names) or (is_in_git and "HEAD" in names):
         inside = (_protect_in_repository(path, entry) for entry in listing)
         found = [item for item in inside if item and (item.is_secret or is_settings(item.path))]
         return _Folder(state, _folders(listing, _WITH_SETTINGS), tuple(found), len(listing))
@@ -292,10 +286,6 @@ def _folders(listing: Sequence[os.DirEntry[str]], names: Collection[str]) -> tup
 def is_settings(path: str) -> bool:
     """Return whether a protected entry is the settings of a repository, by its name."""
     return fold(path.rpartition("/")[2]) in _SETTINGS
-
-
-def _is_repository(names: AbstractSet[str]) -> bool:
-    return any(names >= wanted for wanted in _REPOSITORY)
 
 
 def _is_git(name: str) -> bool:

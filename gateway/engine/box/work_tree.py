@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from gateway.engine.box.mounts import Folder
-from gateway.engine.box.search import ACTING_IN_REPOSITORY, WORKTREES, Protected, Searcher
+from gateway.engine.box.search import WORKTREES, Protected, Searcher
 from memory.notes.descriptors import create_file, opened_folder
+from policies.paths.protected import ACTING_IN_REPOSITORY
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,80}")
 _BRANCHES: Final = "refs/heads"

@@ -135,6 +135,24 @@ def test_protected_files_are_not_merged(workspace: Path, trees: ConversationTree
     assert status(workspace) == ""
 
 
+def test_a_repository_of_any_name_is_not_merged_in_parts_either(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    """Git runs what the settings of one name when a person looks at the folder."""
+    one = trees.open_blocking(ONE)
+    for name in ("HEAD", "objects/x", "config"):
+        (one / "lib" / name).parent.mkdir(parents=True, exist_ok=True)
+        (one / "lib" / name).write_text("x")
+    assert trees.merge_blocking(ONE, "One", unnoted).files == 3
+    (one / "lib/refs").mkdir()
+    (one / "lib/refs/x").write_text("x")
+    (one / "lib/plain").write_text("x")
+    with pytest.raises(Conflict) as refused:
+        trees.merge_blocking(ONE, "One", unnoted)
+    assert refused.value.details == {"files": ["lib/refs/x"]}
+    assert status(workspace) == ""
+
+
 def test_what_differs_is_told_with_texts_where_they_may_be_shown(
     workspace: Path, trees: ConversationTrees
 ) -> None:
