@@ -53,6 +53,7 @@ _REPOSITORY = (frozenset({"HEAD", "objects", "refs"}), frozenset({"HEAD", "commo
 """What makes a folder a repository for git, whatever its name: with `commondir`, its objects,
 references and settings are in another folder, which is none by itself.
 """
+IN_REPOSITORY = frozenset[str]().union(*_REPOSITORY)
 
 Parts = Sequence[str]
 """A path below the workspace's root, component by component."""
@@ -75,6 +76,9 @@ def fold(name: str) -> str:
 def _fold_file(part: str) -> str:
     """Fold the name of the file in a component: on NTFS a stream of it may follow after a colon."""
     return fold(part.partition(":")[0])
+
+
+_TELLING = frozenset(map(fold, ACTING_IN_REPOSITORY | IN_REPOSITORY))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -137,16 +141,20 @@ def makes_repository(names: AbstractSet[str]) -> bool:
     return any(names >= wanted for wanted in _REPOSITORY)
 
 
+def tells_of_repository(name: str) -> bool:
+    """Return whether a name makes a folder a repository, with others, or acts in one."""
+    return fold(name) in _TELLING
+
+
 def find_repository_parts(paths: Iterable[str], tree: Callable[[], Iterable[str]]) -> list[str]:
     """Return those of the paths that make a folder a repository, or act in it. `tree` returns all
     paths and folders of which these are some.
     """
-    telling = ACTING_IN_REPOSITORY.union(*_REPOSITORY)
     found: dict[str, list[str]] = {}
     for path in paths:
         parts = path.split("/")
         for i, part in enumerate(parts[1:], 1):
-            if part in telling:
+            if tells_of_repository(part):
                 found.setdefault("/".join(parts[:i]), []).append(path)
     names: dict[str, set[str]] = {folder: set() for folder in found}
     for path in tree() if found else ():

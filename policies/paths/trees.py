@@ -7,12 +7,21 @@ cannot be walked is refused.
 import os
 import stat
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from policies.denials import denied
-from policies.paths.protected import find_acting, find_protected_entry, find_secret
+from policies.paths.protected import (
+    ACTING_IN_REPOSITORY,
+    IN_REPOSITORY,
+    find_acting,
+    find_protected_entry,
+    find_secret,
+    makes_repository,
+    tells_of_repository,
+)
 from policies.paths.workspace import Place, Workspace, check_shared
 from policies.verdict import Refused
 from policies.visible_text import show
@@ -105,6 +114,8 @@ class TreeInspector:
         for folder in (place, landing):
             if find_protected_entry((*folder.real_parts, *entry.parts)) is not None:
                 raise self.refuse_inside(place, entry)
+        if tells_of_repository(entry.parts[-1]) and _makes_repository(place, landing, entry):
+            raise self.refuse_inside(place, entry)
         if entry.is_link:
             self.check_turn(entry.path, landing, entry.parts)
 
@@ -163,6 +174,17 @@ class TreeInspector:
         """Return the denial of a folder that holds a protected entry."""
         inside = self.workspace.separator.join(entry.parts)
         return denied("protected_inside", show(place.given), show(inside))
+
+
+def _makes_repository(place: Place, landing: Place, entry: Entry) -> bool:
+    """Return whether what lands beside an entry, and what is there, make a repository together."""
+
+    def names(folder: Place, wanted: AbstractSet[str]) -> set[str]:
+        inside = Path(folder.real, *entry.parts[:-1])
+        return {name for name in wanted if os.path.lexists(inside / name)}
+
+    there = names(landing, IN_REPOSITORY | ACTING_IN_REPOSITORY)
+    return bool(there) and makes_repository(there | names(place, IN_REPOSITORY))
 
 
 def is_packaged(parts: tuple[str, ...]) -> bool:

@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.denials import denied
-from policies.paths.protected import find_acting, find_secret
+from policies.paths.protected import (
+    IN_REPOSITORY,
+    find_acting,
+    find_secret,
+    fold,
+    makes_repository,
+    tells_of_repository,
+)
 from policies.verdict import Refused
 from policies.visible_text import has_hidden_character, show
 
@@ -113,7 +120,11 @@ class Place:
         self.check_read()
         if not self.writable:
             raise denied("read_only_directory", show(self.given))
-        acting = find_acting(self.parts) or find_acting(self.real_parts)
+        acting = (
+            find_acting(self.parts)
+            or find_acting(self.real_parts)
+            or _find_repository_part(Path(self.real), self.real_parts)
+        )
         if acting is not None:
             raise denied("protected_path", show(acting))
 
@@ -121,6 +132,22 @@ class Place:
         """Refuse changing what must not be changed, and a file whose content has further names."""
         self.check_write()
         check_shared(self.real, self.given)
+
+
+def _find_repository_part(path: Path, parts: Sequence[str]) -> str | None:
+    """Name the first component that makes the folder above it a repository for git, whatever its
+    name, or acts in one: git runs the programs that its settings name.
+    """
+    for part, folder in zip(parts, [*path.parents][len(parts) - 1 :: -1], strict=False):
+        if tells_of_repository(part):
+            names = {
+                name
+                for name in IN_REPOSITORY
+                if fold(name) == fold(part) or os.path.lexists(folder / name)
+            }
+            if makes_repository(names):
+                return f"{folder.name}/{part}"
+    return None
 
 
 def check_shared(path: str, shown: str, *, is_moved: bool = False) -> None:

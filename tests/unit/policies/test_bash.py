@@ -196,3 +196,16 @@ def test_a_command_looks_through_a_bounded_number_of_files(
     monkeypatch.setattr("policies.paths.trees.MAX_TREE_ENTRIES", 5)
     assert judge("rm -rf build build build", shared_workspace).rule == "tree_too_large"
     assert run_line("rm -rf img", shared_workspace) == "rm -r -f -- img"
+
+
+def test_no_command_puts_the_parts_of_a_repository_together(workspace: Path) -> None:
+    for name in ("lib/objects", "lib/config", "parts/refs/x", "whole/objects", "whole/refs/x"):
+        (workspace / name).mkdir(parents=True)
+    for name in ("lib/HEAD", "whole/HEAD"):
+        (workspace / name).touch()
+    for line in ("cp -r parts/refs lib", "mv parts/refs lib", "mkdir lib/refs"):
+        assert judge(line, workspace).rule == "protected_path", line
+    for line in ("cp -r parts/. lib", "cp -r whole/. lib"):
+        assert judge(line, workspace).rule == "protected_inside", line
+    for line in ("cp -r parts lib", "cp -r whole copy", "mv whole copy"):
+        assert judge(line, workspace).rule in {"bash_cp", "bash_mv"}, line

@@ -40,6 +40,24 @@ def test_a_link_stands_for_itself_only_without_a_slash_behind_it(workspace: Path
         assert _locate(path, workspace, follow=False) == "link_outside"
 
 
+def test_nothing_makes_a_folder_of_any_name_a_repository_or_acts_in_one(workspace: Path) -> None:
+    def write(path: str) -> str | None:
+        found = denied(Workspace(workspace, workspace).locate(path).check_write)
+        return found.rule if isinstance(found, Deny) else None
+
+    folder = workspace / "lib"
+    (folder / "objects").mkdir(parents=True)
+    names = ("HEAD", "refs/x", "commondir", "config", "hooks/update", "objects/y", "main.py")
+    assert [name for name in names if write(f"lib/{name}")] == []
+    (folder / "HEAD").touch()
+    assert [name for name in names if write(f"lib/{name}")] == ["refs/x", "commondir"]
+    (folder / "refs").mkdir()
+    assert [name for name in names if write(f"lib/{name}")] == list(names[:-1])
+    (workspace / "link").symlink_to("lib")
+    assert write("link/hooks/x/y") == "protected_path"
+    assert write("config") is None
+
+
 FORMS = r"""
 path_empty: {EMPTY}
 path_characters: a{U+000A}b ¦ a{U+0000}b ¦ a{U+202E}b ¦ .g{U+200C}it/config ¦ a{U+DCFF}b
