@@ -109,6 +109,7 @@ sub/.git/hooks/pre-commit ¦ .mcp.json ¦ CLAUDE.md ¦ sub/claude.MD ¦ CLAUDE.l
 .nanorc ¦ .ideavimrc ¦ _vimrc ¦ _gvimrc ¦ _exrc
 Documents/PowerShell/Microsoft.PowerShell_profile.ps1 ¦ 项目.code-workspace ¦ p.sublime-project
 .githooks/pre-commit ¦ lefthook.yaml ¦ .gitea/workflows/ci.yml ¦ .hgrc ¦ .mcp.jſon
+.jj/repo/config.toml ¦ .sl/config
 """
 NOT_ACTING = r"""
 .gitignore ¦ claude/notes.md ¦ CLAUDE.md.txt ¦ agents/notes.md ¦ our-agents.md ¦ src/logs/x
