@@ -130,6 +130,10 @@ def protected_files(workspace: Path) -> dict[str, bytes]:
         ("mkdir -p a/b/.claude && echo x > a/b/.claude/settings.json", ["a/b/.claude"]),
         ("echo x > a.txt; echo x > .mcp.json; ln -s a.txt AGENTS.md", [".mcp.json", "AGENTS.md"]),
         ("mkdir .CLAUDE .vscode", [".CLAUDE", ".vscode"]),
+        (
+            "mkdir -p refs/gh/instructions a; ln -s refs/gh .github; ln -s ../gh a/.config",
+            [".github", "a/.config"],
+        ),
         ("git config -f .gitconfig core.fsmonitor evil", [".gitconfig"]),
         (
             "mkdir -m 0 shut; mkdir open; mkdir open/.claude; chmod 0 open/.claude open",

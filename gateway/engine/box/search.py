@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from policies.paths.protected import (
+    ACTING_BELOW,
     ACTING_IN_REPOSITORY,
     find_acting,
     find_secret,
@@ -22,10 +23,11 @@ from policies.paths.protected import (
 )
 
 Kind = Literal[
-    "secret_file", "secret_folder", "acting", "hidden", "repository", "link", "git_link", "way"
+    "secret_file", "secret_folder", "acting", "hidden", "repository", "link", "open_link", "way"
 ]
-"""A `git_link` is one in a repository, which git writes through; a `way` is a link on the way of
-another one. What these two lead to is not protected for their sake.
+"""An `open_link` is one in a repository, which git writes through, or in place of a folder some of
+whose names act; a `way` is a link on the way of another one. What these two lead to is not
+protected for their sake.
 """
 
 WORKTREES: Final = ".candor-worktrees"
@@ -35,6 +37,7 @@ _PACKAGES: Final = frozenset({"checkouts", "gems", "registry"})
 """The dependencies in `.cargo` and `.bundle`; elsewhere these are ordinary names."""
 _MOST_STEPS: Final = 255
 """On the way of a link: names of folders, and links."""
+_FOLDERS_OF_ACTING: Final = frozenset(folder for folder, _ in ACTING_BELOW)
 MAX_ENTRIES: Final = 1_000_000
 _SETTINGS: Final = frozenset({"config", "config.worktree"})
 _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
@@ -189,8 +192,8 @@ def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int,
             continue
         protected = _protect_in_repository(path, entry) if is_repository else None
         protected = protected or _protect(path, (*parts, entry.name), entry)
-        if protected is None and is_repository:
-            protected = _find_git_link(path, entry)
+        if protected is None and (is_repository or fold(entry.name) in _FOLDERS_OF_ACTING):
+            protected = _find_open_link(path, entry, is_in_repository=is_repository)
         if protected is not None:
             found.append(protected)
         is_searched = protected is None or protected.kind == "acting"
@@ -228,21 +231,23 @@ def _look_in_git(
             protected = _describe(path, entry, is_secret=False)
         if is_read_only and protected and not (protected.is_secret or is_settings(entry.name)):
             protected = None
-        protected = protected or _find_git_link(path, entry)
+        protected = protected or _find_open_link(path, entry, is_in_repository=True)
         if protected is not None:
             found.append(protected)
     unsearched = {item.path.rpartition("/")[2] for item in found} if inside else _ACTING_ALONE
     return _Folder(state, _folders(listing, names - unsearched), tuple(found), len(listing))
 
 
-def _find_git_link(above: str, entry: os.DirEntry[str]) -> Protected | None:
+def _find_open_link(
+    above: str, entry: os.DirEntry[str], *, is_in_repository: bool
+) -> Protected | None:
     """Return a link, unless it is a reference that git makes (`core.preferSymlinkRefs`)."""
     if not entry.is_symlink():
         return None
     target = os.readlink(entry.path)  # noqa: PTH115
-    if target.startswith("refs/") and ".." not in target.split("/"):
+    if is_in_repository and target.startswith("refs/") and ".." not in target.split("/"):
         return None
-    return Protected(path=f"{above}{entry.name}", kind="git_link", target=target)
+    return Protected(path=f"{above}{entry.name}", kind="open_link", target=target)
 
 
 def _is_closed(parts: Sequence[str]) -> bool:
