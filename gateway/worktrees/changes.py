@@ -17,6 +17,7 @@ from gateway.worktrees.git import WorkTree
 from policies.paths.protected import find_secret
 
 _NOTHING: Final = "0" * 40
+_LINK: Final = "120000"
 _REPOSITORY: Final = "160000"
 """The mode of a repository within a repository."""
 _KINDS: Final[Mapping[str, Kind]] = {"A": "created", "D": "deleted", "R": "moved"}
@@ -66,6 +67,12 @@ def find_new_repositories(raw: bytes) -> list[str]:
         for change in found
         if change.modes[1] == _REPOSITORY and change.modes[0] != _REPOSITORY
     ]
+
+
+def find_links(raw: bytes) -> list[str]:
+    """Return the paths at which `git diff --raw -z` has a link now."""
+    found = _parse(raw.decode(errors="surrogateescape"))
+    return [change.path for change in found if change.modes[1] == _LINK]
 
 
 def _parse(raw: str) -> Iterator[_Difference]:

@@ -24,13 +24,18 @@ from gateway.errors import Conflict
 from gateway.files.snapshot import FileChanges
 from gateway.trust import OWN_SKILLS, WORKTREES
 from gateway.worktrees.branches import OBJECT, Branches, branch_of, own_parts
-from gateway.worktrees.changes import find_new_repositories, read_changes_blocking
+from gateway.worktrees.changes import find_links, find_new_repositories, read_changes_blocking
 from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.index import add_all_blocking
 from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blocking
 from gateway.worktrees.objects import has_new, take_in_blocking
 from gateway.worktrees.repository_files import RepositoryFiles
-from policies.paths.protected import find_acting, find_repository_parts, find_secret
+from policies.paths.protected import (
+    find_acting,
+    find_repository_parts,
+    find_secret,
+    may_hold_acting,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -250,7 +255,7 @@ class ConversationTrees:
         head = self._head()
         commit = self._merge_commit(head, theirs, message)
         changed = self._changed(head, commit)
-        self._refuse_protected([path for path, _ in changed], commit)
+        self._refuse_protected([path for path, _ in changed], head, commit)
         if commit != head:
             self._check_unchanged(head, commit)
             step = {"head": head, "commit": commit, "branch": target}
@@ -330,12 +335,14 @@ class ConversationTrees:
         made = self._main.run_blocking("commit-tree", tree, *parents, given=message.encode())
         return made.decode().strip()
 
-    def _refuse_protected(self, changed: Sequence[str], commit: str) -> None:
+    def _refuse_protected(self, changed: Sequence[str], head: str, commit: str) -> None:
         """Raise `Conflict` if a file that agents may not write would change: a command may have
         committed it past the policy.
         """
         names = [path for path in changed if find_acting(p := path.split("/")) or find_secret(p)]
         names += find_repository_parts(changed, partial(self._paths, commit))
+        raw = self._main.run_blocking("diff-tree", "-r", "-z", "--no-renames", head, commit)
+        names += [path for path in find_links(raw) if may_hold_acting(path.rpartition("/")[2])]
         if names:
             raise _conflict("Protected files were changed; merge them yourself.", names)
 

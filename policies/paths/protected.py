@@ -78,6 +78,7 @@ def _fold_file(part: str) -> str:
     return fold(part.partition(":")[0])
 
 
+_FOLDERS_OF_ACTING = frozenset(folder for folder, _name in ACTING_BELOW)
 _TELLING = frozenset(map(fold, ACTING_IN_REPOSITORY | IN_REPOSITORY))
 
 
@@ -162,6 +163,11 @@ def find_repository_parts(paths: Iterable[str], tree: Callable[[], Iterable[str]
         if folder in names:
             names[folder].add(name)
     return [path for folder in found if makes_repository(names[folder]) for path in found[folder]]
+
+
+def may_hold_acting(name: str) -> bool:
+    """Return whether a folder of that name may hold an ordinary name that acts only there."""
+    return fold(name) in _FOLDERS_OF_ACTING
 
 
 def find_protected_entry(parts: Parts) -> str | None:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 from policies.paths.protected import (
-    ACTING_BELOW,
     ACTING_IN_REPOSITORY,
     find_acting,
     find_secret,
     fold,
     makes_repository,
+    may_hold_acting,
 )
 
 Kind = Literal[
@@ -37,7 +37,6 @@ _PACKAGES: Final = frozenset({"checkouts", "gems", "registry"})
 """The dependencies in `.cargo` and `.bundle`; elsewhere these are ordinary names."""
 _MOST_STEPS: Final = 255
 """On the way of a link: names of folders, and links."""
-_FOLDERS_OF_ACTING: Final = frozenset(folder for folder, _ in ACTING_BELOW)
 MAX_ENTRIES: Final = 1_000_000
 _SETTINGS: Final = frozenset({"config", "config.worktree"})
 _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
@@ -192,7 +191,7 @@ def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int,
             continue
         protected = _protect_in_repository(path, entry) if is_repository else None
         protected = protected or _protect(path, (*parts, entry.name), entry)
-        if protected is None and (is_repository or fold(entry.name) in _FOLDERS_OF_ACTING):
+        if protected is None and (is_repository or may_hold_acting(entry.name)):
             protected = _find_open_link(path, entry, is_in_repository=is_repository)
         if protected is not None:
             found.append(protected)
