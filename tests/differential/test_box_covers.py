@@ -90,6 +90,13 @@ def test_a_command_in_a_work_tree_leaves_no_link_in_the_repository(bench: Bench)
     assert bench.run("git log -1 --format=%s", cwd=tree).output == "One\n"
 
 
+def test_a_command_in_a_work_tree_leaves_no_lock_of_what_all_share(bench: Bench) -> None:
+    tree = add_work_tree(bench, "cnv_a")
+    ran = bench.run("cd ../../.git; touch config.lock index.lock HEAD.lock", cwd=tree)
+    assert ran.code == 0
+    assert list((bench.workspace / ".git").glob("*.lock")) == []
+
+
 @pytest.mark.parametrize("target", ["{workspace}/shared/x.txt", "../{name}/shared/x.txt"])
 def test_a_secret_that_a_link_leads_to_is_empty_however_the_link_says_it(
     bench: Bench, target: str

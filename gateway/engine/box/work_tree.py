@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"[a-z0-9_]{1,80}")
 _BRANCHES: Final = "refs/heads"
 _OWN_BRANCHES: Final = "refs/heads/candor"
 _SHARED: Final = (
-    *("HEAD", "HEAD.lock", "index", "index.lock", "packed-refs"),
+    *("HEAD", "HEAD.lock", "config.lock", "index", "index.lock", "packed-refs"),
     *("packed-refs.lock", "shallow", "shallow.lock", _BRANCHES, "refs/bisect", "refs/replace"),
     *("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"),
     *("AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "BISECT_START"),
