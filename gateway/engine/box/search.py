@@ -34,7 +34,8 @@ WORKTREES: Final = ".candor-worktrees"
 """The work trees of conversations, which a command outside of them does not see."""
 DEPENDENCIES: Final = frozenset({"node_modules", "site-packages"})
 _PACKAGES: Final = frozenset({"checkouts", "gems", "registry"})
-"""The dependencies in `.cargo` and `.bundle`; elsewhere these are ordinary names."""
+"""The dependencies in the folders of `_PACKAGERS`; elsewhere these are ordinary names."""
+_PACKAGERS: Final = frozenset({".bundle", ".cargo"})
 _MOST_STEPS: Final = 255
 """On the way of a link: names of folders, and links."""
 MAX_ENTRIES: Final = 1_000_000
@@ -273,8 +274,9 @@ def _look_for_secrets(
         for entry in listing
         if not is_in_git and find_secret((*parts, entry.name)) is not None
     ]
+    packages = frozenset() if _PACKAGERS.isdisjoint(map(fold, parts)) else _PACKAGES
     below = names.difference(
-        DEPENDENCIES, _PACKAGES, (entry.path.rpartition("/")[2] for entry in found)
+        DEPENDENCIES, packages, (entry.path.rpartition("/")[2] for entry in found)
     )
     return _Folder(state, _folders(listing, below), tuple(found), len(listing))
 

@@ -42,9 +42,12 @@ def test_protected_names_are_found_at_any_depth_and_of_every_kind(tmp_path: Path
 def test_dependencies_are_not_looked_into(tmp_path: Path) -> None:
     write(tmp_path, "node_modules/a/.npmrc", "venv/lib/site-packages/certifi/cacert.pem", "b/x.pem")
     write(tmp_path, ".cargo/registry/src/a/x.pem", ".bundle/ruby/gems/a/x.key", "registry/y.pem")
+    write(tmp_path, ".devcontainer/registry/server.key")
     assert found(Searcher(tmp_path)) == {
         ".bundle": "acting",
         ".cargo": "acting",
+        ".devcontainer": "acting",
+        ".devcontainer/registry/server.key": "secret_file",
         "b/x.pem": "secret_file",
         "registry/y.pem": "secret_file",
     }
