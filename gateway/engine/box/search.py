@@ -5,6 +5,7 @@ are not looked into: their `*.pem` and the like are public, and there are many o
 the file system; no link is followed.
 """
 
+import errno
 import os
 import stat
 import time
@@ -36,8 +37,11 @@ DEPENDENCIES: Final = frozenset({"node_modules", "site-packages"})
 _PACKAGES: Final = frozenset({"checkouts", "gems", "registry"})
 """The dependencies in the folders of `_PACKAGERS`; elsewhere these are ordinary names."""
 _PACKAGERS: Final = frozenset({".bundle", ".cargo"})
-_MOST_STEPS: Final = 255
+_MOST_STEPS: Final = 100
 """On the way of a link: names of folders, and links."""
+_STEP_COST: Final = 50
+_MOST_FOR_LINKS: Final = 5_000_000
+"""For all links of a search: so much for each step, and one for each character of a link."""
 MAX_ENTRIES: Final = 1_000_000
 _SETTINGS: Final = frozenset({"config", "config.worktree"})
 _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
@@ -87,6 +91,7 @@ class Searcher:
         self._at = at or str(root)
         self._known: dict[str, _Folder] = {}
         self._unclear = ""
+        self._left_for_links = 0
 
     def search_blocking(self) -> tuple[tuple[Protected, ...], str]:
         """Return what is protected, folders before what is in them; and why something may have been
@@ -109,7 +114,11 @@ class Searcher:
             waiting += (f"{path}{name}/" for name in folder.folders)
         self._known = known
         found = {entry.path: entry for folder in known.values() for entry in folder.found}
+        self._left_for_links = _MOST_FOR_LINKS
         for link in [entry for entry in found.values() if entry.kind == "link"]:
+            if self._left_for_links < 0:
+                self._unclear = "the workspace holds too many links with protected names"
+                break
             place, ways = self._follow(link)
             found[link.path] = replace(link, place=place)
             for way in ways:
@@ -119,23 +128,25 @@ class Searcher:
     def _follow(self, link: Protected) -> tuple[str, Sequence[Protected]]:
         """Return where a link leads, as `Protected.place`, and the links on the way there."""
         place, waiting = self._at, link.path.split("/")[::-1]
-        ways = []
+        ways: dict[str, Protected] = {}
         for _ in range(_MOST_STEPS):
             if not waiting:
-                break
+                return _below(self._at, place), [*ways.values()]
             place = os.path.normpath(os.path.join(place, waiting.pop()))  # noqa: PTH118
             below = _below(self._at, place)
+            self._left_for_links -= _STEP_COST
             try:
                 target = os.readlink(self._root + below) if below else ""  # noqa: PTH115
-            except OSError:
-                target = ""
+            except OSError as exc:
+                if exc.errno != errno.EINVAL:
+                    break  # there is nothing
+                target = ""  # it is no link
             if target:
-                ways.append(Protected(path=below, kind="way", target=target))
-                place = os.path.dirname(place)  # noqa: PTH120
-                waiting += target.split("/")[::-1]
-                if target.startswith("/"):
-                    place = "/"
-        return ("" if waiting else _below(self._at, place)), ways
+                self._left_for_links -= len(target)
+                ways[below] = Protected(path=below, kind="way", target=target)
+                place = "/" if target.startswith("/") else os.path.dirname(place)  # noqa: PTH120
+                waiting += [name for name in target.split("/")[::-1] if name not in {"", "."}]
+        return "", [*ways.values()]
 
     def _read(self, path: str) -> _Folder | None:
         """Return a folder, or None if it has gone or cannot be read. `path` is empty, or ends with

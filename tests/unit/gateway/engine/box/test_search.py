@@ -110,3 +110,15 @@ def test_what_cannot_be_searched_is_told_and_the_rest_is_found(tmp_path: Path) -
 
 def test_the_folders_above_are_named_once_and_from_the_top() -> None:
     assert list(ancestors(["a/b/x", "a/b/y", "a/c/z", "w"])) == ["a", "a/b", "a/c"]
+
+
+def test_the_following_of_links_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b/../" * 500 + "a")
+    (tmp_path / "b").mkdir()
+    for number in range(1_000):
+        (tmp_path / f"{number}.pem").symlink_to("a")
+    _, unclear = Searcher(tmp_path).search_blocking()
+    assert unclear == "the workspace holds too many links with protected names"
+    for number in range(300, 1_000):
+        (tmp_path / f"{number}.pem").unlink()
+    assert len(found(Searcher(tmp_path))) == 301
