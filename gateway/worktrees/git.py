@@ -126,7 +126,7 @@ class WorkTree:
         settings: int | None = None,
     ) -> bytes:
         """Run git; `settings` is a descriptor of what it reads in place of the repository's own."""
-        place = str(self.common_dir / "config")
+        place = os.path.realpath(self.common_dir / "config")  # a mount takes no link
         copied = () if settings is None else ("--ro-bind-data", str(settings), place)
         box = (*self.enclosed_in, *copied, *_BOX_END) if self.enclosed_in else ()
         try:

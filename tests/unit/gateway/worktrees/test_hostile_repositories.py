@@ -96,6 +96,19 @@ def test_settings_that_change_once_they_were_looked_at_are_not_read(
 
 
 @needs_boxes
+@pytest.mark.parametrize("place", ["ws/shared.settings", "elsewhere/settings"])
+def test_settings_that_are_a_link_are_replaced_where_it_leads(
+    workspace: Path, tmp_path: Path, enclosed: ConversationTrees, place: str
+) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (workspace / ".git/config").rename(tmp_path / place)
+    (workspace / ".git/config").symlink_to(tmp_path / place)
+    one = enclosed.open_blocking(ONE)
+    (one / "a.txt").write_text("one\n")
+    assert enclosed.merge_blocking(ONE, "One", unnoted).files == 1
+
+
+@needs_boxes
 def test_a_merge_deletes_no_file_that_a_sparse_checkout_leaves_out(
     workspace: Path, enclosed: ConversationTrees
 ) -> None:
