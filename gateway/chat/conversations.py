@@ -110,8 +110,8 @@ class Conversations:
         """
         conversation = await self._access.find(user_id, conversation_id)
         known = conversation.id
-        await self._parts.record(user_id, "conversation.deleted", known)
         with self._access.hidden(known):
+            await self._parts.record(user_id, "conversation.deleted", known)
             await self._intake.clear(known)
             await self._parts.pool.drop(known)
             self._parts.approvals.rules.forget(known)

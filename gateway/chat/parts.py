@@ -136,7 +136,9 @@ class ConversationAccess:
 
     @contextmanager
     def hidden(self, conversation_id: ConversationId) -> Iterator[None]:
-        """Hide a conversation while it is being deleted."""
+        """Hide a conversation while it is being deleted. Raise `NotFound` if it is hidden."""
+        if conversation_id in self._deleting:
+            raise NotFound("There is no such conversation.")
         self._deleting.add(conversation_id)
         try:
             yield

@@ -82,6 +82,24 @@ async def test_a_conversation_whose_deletion_cannot_be_recorded_is_not_deleted(
         assert len((await client.read("/audit"))["entries"]) == 1
 
 
+async def test_of_two_deletions_at_once_one_is_recorded_and_the_other_finds_nothing(
+    tmp_path: Path,
+) -> None:
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        place = f"/conversations/{(await client.say('a wish'))['conversation_id']}"
+        codes: list[int] = []
+
+        async def delete() -> None:
+            codes.append((await client.delete(place)).status_code)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(delete)
+        assert sorted(codes) == [204, 404]
+        assert len((await client.read("/audit"))["entries"]) == 1
+
+
 async def test_it_is_read_in_pages_and_for_one_actor(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         for number in range(5):
