@@ -322,7 +322,8 @@ def _content_of(connection: Connection, new: Recording) -> dict[str, str | None]
     """Return the columns that hold what an intent says.
 
     They are empty if the policy keeps the intent out of the chronicle, so that its row only
-    prevents a second recording, and if the intent mentions an item that was forgotten since.
+    prevents a second recording. If the intent mentions an item that was forgotten since, or has the
+    answer to it, only the ids of items stay, as in `scrub_deleted_blocking`.
     """
     forgotten_at = None
     if new.text is not None:
@@ -332,7 +333,9 @@ def _content_of(connection: Connection, new: Recording) -> dict[str, str | None]
         )
         if forgotten_at is None:
             return {"text": new.text, "payload": payload, "forgotten_at": None}
-    return {"text": None, "payload": None, "forgotten_at": forgotten_at}
+        ids = json.dumps({"ids": ids_in(payload)})
+        return {"text": None, "payload": ids, "forgotten_at": forgotten_at}
+    return {"text": None, "payload": None, "forgotten_at": None}
 
 
 def _is_place(cursor: str) -> bool:

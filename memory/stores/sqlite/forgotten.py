@@ -25,6 +25,13 @@ _MENTION: Final = (
 )
 """An intent mentions an item by its id: it went into a prompt, or a tool of memory wrote or showed
 it. A tool may also have been asked for its words."""
+_FORGOTTEN_MENTIONS: Final = (
+    "SELECT payload FROM intents WHERE turn_id = ?"
+    " AND forgotten_at IS NOT NULL AND payload IS NOT NULL"
+    " AND (key LIKE 'memory.%' OR glob('tool.mcp__memory__*', key)"
+    " OR glob('tool.mcp__memory_case__*', key))"
+)
+"""Of a turn, what was recorded after something in it was forgotten or deleted."""
 _LEAST_WORDS: Final = 6
 """Characters; shorter words may stand for something else."""
 
@@ -122,19 +129,25 @@ def forgotten_at_blocking(
 ) -> str | None:
     """Return when what this intent says was forgotten; None if it was not.
 
-    That is the item that it mentions, or the turn whose message or answer it holds. What came back
-    under its id, such as a note, counts again from then on.
+    That is the item that it mentions, or the turn whose message or answer it holds; of an answer
+    also what a person forgot of that which the turn was shown or found, as the intents before it
+    say. What came back under its id, such as a note, counts again from then on.
     """
+    shown: list[str] = []
     if key.startswith(("memory.", *_TOOLS)):
         ids = ids_in(payload)
     elif key.startswith(_WORDS_OF_TURN) and turn_id is not None:
         ids = [turn_id]
+        if key.startswith("llm.") or key == "turn.completed":
+            rows = connection.execute(_FORGOTTEN_MENTIONS, (turn_id,))
+            shown = [item_id for row in rows for item_id in ids_in(row["payload"])]
     else:
         return None
     row = connection.execute(
         "SELECT max(forgotten_at) AS at FROM forgotten_items"
-        " WHERE item_id IN (SELECT value FROM json_each(?))"
+        " WHERE (item_id IN (SELECT value FROM json_each(?))"
+        " OR was_deleted = 0 AND item_id IN (SELECT value FROM json_each(?)))"
         " AND (forgotten_at >= ? OR item_id NOT IN (SELECT id FROM items))",
-        (json.dumps(ids), rfc3339(occurred_at)),
+        (json.dumps(ids), json.dumps(shown), rfc3339(occurred_at)),
     ).fetchone()
     return None if row["at"] is None else str(row["at"])

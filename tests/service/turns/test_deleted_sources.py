@@ -76,6 +76,31 @@ async def test_a_reply_follows_what_else_it_was_shown_after_such_a_deletion(
         assert "brazen" not in repr(await intents_of(services))
 
 
+@pytest.mark.parametrize("answer", ["You need the brazen one.", "要用黄铜的那把。"])
+async def test_a_reply_follows_what_else_it_was_shown_after_a_deletion_while_it_ran(
+    tmp_path: Path, answer: str
+) -> None:
+    mkdir = {"tool": "Bash", "input": {"command": "mkdir otters"}}
+    given = QUIET | {"learn": "explicit", "approvals": "on"}
+    async with running_services(tmp_path, **given) as services:
+        scope = Scope(owner_id=ME)
+        key = await services.open_memory.facts.write("The gym locker has a copper key", scope)
+        told = await tell(services)
+        question = f"{ASKED} Which key?"
+        services.scripted.answers[question] = {"steps": [mkdir, {"text": answer}]}
+        accepted = await services.send(question)
+        asked = await services.question_of(accepted)
+        await services.delete(told["conversation_id"])
+        await services.answer(asked, "allow")
+        result = await services.result_of(accepted)
+        assert {"turn", "fact"} <= {entry["kind"] for entry in result["memory"]["injected"]}
+        assert answer in repr(await intents_of(services))
+
+        assert await services.open_memory.forget(key.id, scope)
+
+        assert answer not in repr(await intents_of(services))
+
+
 @pytest.mark.parametrize("answer", ["Number 4711, as you told me.", "是 4711 号，你说过的。"])
 async def test_a_copy_without_memory_forgets_what_the_deleted_turn_in_its_place_had_found(
     tmp_path: Path, answer: str

@@ -22,6 +22,8 @@ from memory.intents.builders import (
     Happening,
     intent_from_llm_response,
     intent_from_memory_injected,
+    intent_from_tool_result,
+    intent_from_turn_completed,
 )
 from memory.intents.chronicle import SqlChronicle
 from memory.intents.registry import MemoryIntent
@@ -298,6 +300,34 @@ async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_show
     assert WORD not in await dump(database)
     await recorder_on(database).record_intent(shown())
     assert WORD not in await dump(database), "also when it is recorded again"
+
+
+@pytest.mark.parametrize("was_searched", [False, True])
+async def test_the_answer_that_a_turn_gives_afterwards_is_not_kept(
+    database: Database, *, was_searched: bool
+) -> None:
+    await know(database)
+    await forget(database)
+    where = Happening(owner_id="ann", occurred_at=LATER, conversation_id="cnv_1", turn_id="trn_2")
+    found = intent_from_tool_result(
+        where,
+        tool_name="mcp__memory__memory_search",
+        status="ok",
+        index=0,
+        tool_use_id="t",
+        args={},
+        result=KNOWN.id,
+    )
+    ended = intent_from_turn_completed(
+        where, outcome="answered", stop_reason="end_turn", reply=FACT, tool_calls=1, duration_ms=9
+    )
+    answer = intent_from_llm_response(where, text=FACT, model="m")
+    await recorder_on(database).record_intents(
+        [turn()[0], found if was_searched else shown(), answer, ended]
+    )
+    page = await SqlChronicle(database).page("ann", conversation_id="cnv_1", limit=9)
+    assert [record.forgotten for record in reversed(page.records)] == [False, True, True, True]
+    assert WORD not in await dump(database)
 
 
 async def test_a_turn_that_told_it_and_ends_afterwards_leaves_no_word(database: Database) -> None:
