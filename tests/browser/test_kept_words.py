@@ -106,6 +106,29 @@ def test_a_message_taken_back_goes_to_its_own_conversation(chat: ChatPage) -> No
     chat.turn.expect_end("interrupted", "user_interrupt")
 
 
+def test_a_message_taken_back_comes_to_whoever_has_come_back(chat: ChatPage) -> None:
+    chat.send(HELD)
+    expect(chat.get("stop")).to_be_visible()
+    chat.send("我的渡船叫无名")
+    expect(chat.get("queued-item")).to_have_count(1)
+    address = f"/#/c/{chat.conversation_id}"
+    held = hold(chat, "**/queue/*", "DELETE")
+    with chat.page.expect_request("**/queue/*"):
+        chat.get("take-back").click()
+    chat.go_to_start()
+    chat.go(address)
+    expect(chat.get("stop")).to_be_visible()
+    chat.composer.fill("and more")
+
+    with chat.page.expect_response("**/queue/*"):
+        answer(chat, held)
+
+    expect(chat.composer).to_have_value("and more\n我的渡船叫无名")
+    chat.composer.fill("")
+    chat.get("stop").click()
+    chat.turn.expect_end("interrupted", "user_interrupt")
+
+
 def test_a_message_that_could_not_be_sent_takes_nobody_out_of_another_field(chat: ChatPage) -> None:
     chat.witness.network_may_fail = True
     held = hold(chat, "**/chat/stream")

@@ -311,7 +311,8 @@ export class Page {
     const conversation = this.#conversation;
     const text = await conversation.takeBack(turn);
     if (text === null) return;
-    if (this.#conversation !== conversation) {
+    // As in `#send`.
+    if (this.#conversation.id !== conversation.id) {
       addToDraft(conversation.id, text);
       return;
     }
