@@ -271,8 +271,16 @@ def test_a_change_that_somebody_begins_of_a_schedule_that_is_gone_stays(
     chat.page.unroute_all(behavior="ignoreErrors")
 
 
+@pytest.mark.parametrize(
+    ("field", "written", "shown"),
+    [
+        ("schedule-message", "list 文件", "list 文件"),
+        ("schedule-time", "09:30", "at 09:30"),
+        ("schedule-zone", "Asia/Shanghai", "Asia/Shanghai"),
+    ],
+)
 def test_what_is_written_of_a_schedule_while_its_change_is_saved_stays(
-    open_page: OpenPage, running: LiveServer
+    open_page: OpenPage, running: LiveServer, field: str, written: str, shown: str
 ) -> None:
     chat = open_page(url=running.url)
     given = {"name": "Mornings", "message": "hi", "cron": "5 7 * * *", "time_zone": "Asia/Tokyo"}
@@ -282,20 +290,19 @@ def test_what_is_written_of_a_schedule_while_its_change_is_saved_stays(
     row = chat.get("schedule").filter(has_text="Mornings")
     row.get_by_test_id("schedule-change").click()
     form = chat.get("schedules").get_by_test_id("schedule-form")
-    message = form.get_by_test_id("schedule-message")
-    message.fill("list")
+    form.get_by_test_id("schedule-message").fill("list")
     held: list[Route] = []
     chat.page.route(address, lambda route: held.append(route))  # noqa: PLW0108  Playwright marks it
     with chat.page.expect_request(address):
         form.get_by_test_id("schedule-save").click()
-    message.press_sequentially(" 文件")
+    form.get_by_test_id(field).fill(written)
 
     held[0].continue_()
 
     panel = chat.get("schedules-panel")
     expect(panel.get_by_role("status")).to_have_text("“Mornings” was changed.")
     chat.page.unroute_all(behavior="ignoreErrors")
-    expect(message).to_have_value("list 文件")
+    expect(form.get_by_test_id(field)).to_have_value(written)
     form.get_by_test_id("schedule-save").click()
-    expect(row).to_contain_text("list 文件")
+    expect(row).to_contain_text(shown)
     chat.page.request.delete(address)

@@ -65,16 +65,16 @@ export function scheduleForm({ here, submit, schedule, leave }) {
     save.setAttribute("aria-disabled", "true");
     setText(save, t("saving"));
     errors.replaceChildren();
-    const sent = new Map([name, message].map((control) => [control, control.value]));
+    const sent = new Map([name, message, place, choice, time, zone, cron].map((control) => [control, control.value]));
     try {
       await submit({
         name: sent.get(name), message: sent.get(message), time_zone: zone.value.trim(), conversation_id: place.value || null,
         cron: choice.value === "own" ? cron.value : cronOf(choice.value, time.value),
       });
       // Somebody may have written on, or begun the next one.
-      const isSent = ([control, value]) => control.value === value;
-      if (!schedule) for (const [control] of [...sent].filter(isSent)) control.value = "";
-      else if ([...sent].every(isSent)) leave();
+      const isAsSent = (control) => control.value === sent.get(control);
+      if (!schedule) for (const control of [name, message].filter(isAsSent)) control.value = "";
+      else if ([...sent.keys()].every(isAsSent)) leave();
     } catch (error) {
       new ErrorLine(errors).show(error);
     }
