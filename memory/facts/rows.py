@@ -185,8 +185,11 @@ def take_fact_blocking(
     held = holding_blocking(connection, fact.scope.owner_id)
     has_line = any(new.lasting and new.text == fact.text for new in held)
     text = profile if has_line else without_fact(profile, fact.text)
-    for old in _superseded(connection, fact_id):
-        stands = fact.superseded_by or next((new.id for new in held if says_same(new, old)), None)
+    olds = _superseded(connection, fact_id)
+    for at, old in enumerate(olds):
+        same = [new for new in held if says_same(new, old)]
+        same += [new for new in olds[at + 1 :] if (new.form, new.scope) == (old.form, old.scope)]
+        stands = fact.superseded_by or (same[0].id if same else None)
         later = None if stands is None else fact_blocking(connection, stands)
         if later is not None:  # what came later still stands in its place
             put_fact_blocking(connection, _passed_on(old, later), deliver_to, now)

@@ -129,6 +129,27 @@ async def test_an_equal_fact_of_the_same_moment_does_not_come_back_either(tmp_pa
         assert await held(services) == ["the tram is number 1"]
 
 
+@pytest.mark.parametrize(
+    ("bus", "tram"), [("the bus is number 12", "the tram is number 1"), ("公交是12路", "电车是1路")]
+)
+async def test_a_fact_that_was_replaced_twice_by_the_same_one_holds_again_once(
+    tmp_path: Path, bus: str, tram: str
+) -> None:
+    async with running_services(tmp_path) as services:
+        memory, facts = services.open_memory, services.open_memory.facts
+        first = await facts.write(tram, MINE)
+        newer = await facts.write(bus, MINE, replaces=[first.id])
+        again = await facts.write(tram, MINE, lasting=True)
+        assert (await facts.write(bus, MINE, replaces=[again.id])).id == newer.id
+
+        assert await memory.forget(newer.id, MINE)
+
+        assert await held(services) == [tram]
+        assert await facts.store.profile_text(ME) == f"- {tram}"
+        assert await memory.forget(again.id, MINE)
+        assert await held(services) == []
+
+
 async def test_a_misspelt_argument_changes_nothing(tmp_path: Path) -> None:
     """A correction without its `replaces` would stand beside what it corrects."""
     async with running_services(tmp_path) as services:
