@@ -220,6 +220,28 @@ def test_a_message_that_fails_comes_back_to_whoever_has_come_back(
     chat.page.unroute_all(behavior="ignoreErrors")
 
 
+@pytest.mark.parametrize("status", [503, 404])
+def test_messages_that_fail_come_back_in_the_order_in_which_they_were_sent(
+    chat: ChatPage, status: int
+) -> None:
+    chat.witness.network_may_fail = True
+    chat.ask("hello")
+    held = hold(chat, "**/chat/stream")
+    with chat.page.expect_request("**/chat/stream"):
+        chat.send("my stone is agate")
+    chat.send("我的石头是玉")
+    chat.composer.fill("and more")
+
+    with chat.page.expect_request("**/chat/stream"):
+        held[0].fulfill(status=status, json={})
+    expect(chat.composer).to_have_value("my stone is agate\nand more")
+    held[1].fulfill(status=status, json={})
+
+    expect(chat.composer).to_have_value("my stone is agate\n我的石头是玉\nand more")
+    chat.composer.fill("")
+    chat.page.unroute_all(behavior="ignoreErrors")
+
+
 def test_a_suggestion_is_taken_although_the_list_of_other_ones_comes_during_the_press(
     chat: ChatPage, server: LiveServer
 ) -> None:

@@ -31,6 +31,8 @@ import { openWorkspace } from "/static/workspace-panel.js";
 export class Page {
   #conversation = null;
   #server = {};
+  /** What came back into the message box, as far as it still stands at its beginning. */
+  #cameBack = "";
   #titles = new Titles(() => {
     this.#showTitle();
     this.#inbox.draw();
@@ -266,6 +268,8 @@ export class Page {
     this.#composer.moveAttached(null);
     this.open(null);
     this.#putBack(text);
+    // Nobody has sent that yet.
+    this.#cameBack = "";
     this.#error.show({ code: "not_found", message: t("error_gone") });
   }
 
@@ -301,9 +305,13 @@ export class Page {
     }
   }
 
-  /** The text of a message that was not taken goes into the box, before what is there. */
+  /** The text of a message that was not taken goes into the box: behind one that came back before, and before what else is there. */
   #putBack(text) {
-    this.#composer.text = [text, this.#composer.text].filter(Boolean).join("\n");
+    const box = this.#composer.text;
+    const isThere = this.#cameBack && `${box}\n`.startsWith(`${this.#cameBack}\n`);
+    const [before, rest] = isThere ? [this.#cameBack, box.slice(this.#cameBack.length + 1)] : ["", box];
+    this.#cameBack = [before, text].filter(Boolean).join("\n");
+    this.#composer.text = [this.#cameBack, rest].filter(Boolean).join("\n");
     keepDraft(this.#conversation.id, this.#composer.text);
   }
 
