@@ -66,7 +66,9 @@ def own_calls(context: TurnContext) -> OwnCalls:
         callers[MEMORY_SERVER.name] = SwitchedCalls(calls, context.has_memory_on)
     if memory.cases is not None and conversation.uses_cases:
         cases = CaseCalls(memory.cases, partial(caller_in, conversation, memory.tools))
-        callers[CASE_SERVER.name] = SwitchedCalls(cases, context.has_cases_on)
+        callers[CASE_SERVER.name] = SwitchedCalls(
+            cases, context.has_cases_on, "The memory of cases"
+        )
     return OwnCalls(callers)
 
 

@@ -37,7 +37,7 @@ MEMORY_SERVER: Final = OwnServer(SERVER, (*_READING, *_WRITING))
 READING_MEMORY_SERVER: Final = OwnServer(SERVER, _READING)
 """Where nothing is to become a fact."""
 _PAGE: Final = 50
-_SWITCHED_OFF: Final = "Memory is switched off for this conversation now."
+_SWITCHED_OFF: Final = "{} is switched off for this conversation now."
 _UNREADABLE: Final = "Memory cannot be used at present: nothing was changed. Tell the person."
 
 
@@ -131,6 +131,7 @@ class SwitchedCalls:
 
     caller: OwnToolCaller
     is_on: IsOn
+    what: str = "Memory"
 
     async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
         """Answer a call; refuse it if it is switched off by now, or that cannot be read."""
@@ -139,7 +140,7 @@ class SwitchedCalls:
         except StoreUnavailable:
             return OwnAnswer(_UNREADABLE, is_error=True)
         if not is_on:
-            return OwnAnswer(_SWITCHED_OFF, is_error=True)
+            return OwnAnswer(_SWITCHED_OFF.format(self.what), is_error=True)
         return await self.caller(name, arguments)
 
 

@@ -69,6 +69,8 @@ async def test_cases_that_are_switched_off_during_a_turn_are_neither_written_nor
         await services.answer(question, "allow")
         result = await services.result_of(accepted)
         assert [tool["status"] for tool in result["tools"]] == ["ok", "failed", "failed"]
+        said = "The memory of cases is switched off for this conversation now."
+        assert [tool["error"] for tool in result["tools"][1:]] == [said, said]
 
 
 async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> None:
