@@ -7,7 +7,6 @@ is marked without an episode.
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -113,16 +112,30 @@ class EpisodeWorker:
         if turn is not None and self._learn is not None and not turn.was_shown_forgotten:
             await self._learn(turn)
             turn = await self._read_turn(turn_id)  # without its message if that asked to forget
-        draft = None if turn is None else await anyio.to_thread.run_sync(draft_of, turn)
-        if turn is None or draft is None:
+        draft = await _draft_of(turn)
+        if turn is not None and draft is not None and not turn.was_shown_forgotten:
+            draft = await self._extracted(turn, draft)
+        if draft is None:
             await self._mark(turn_id)
             return
-        if self._extract is not None and not turn.was_shown_forgotten:
-            plain, draft = draft, await self._extract(draft, turn.reply)
-            # a model takes seconds, and what it says anew may repeat what was forgotten meanwhile
-            turn = await self._read_turn(turn_id)
-            if turn is None or turn.was_shown_forgotten:
-                draft = replace(plain, was_shown_forgotten=True)
         written = await self._write(draft, remembers_turn=turn_id)
         if written.status == "refused":
             _log.info("episode_refused", extra={"turn_id": turn_id, "reason": written.reason})
+
+    async def _extracted(self, turn: Turn, draft: EpisodeDraft) -> EpisodeDraft | None:
+        """Return a turn's draft with what a model adds.
+
+        A model takes seconds, and what it says anew may repeat what was forgotten meanwhile: then
+        return a draft of what is left of the turn, or None.
+        """
+        if self._extract is None:
+            return draft
+        extracted = await self._extract(draft, turn.reply)
+        left = await self._read_turn(turn.turn_id)
+        if left is not None and set(turn.intent_ids) <= set(left.intent_ids):
+            return extracted
+        return await _draft_of(left)
+
+
+async def _draft_of(turn: Turn | None) -> EpisodeDraft | None:
+    return None if turn is None else await anyio.to_thread.run_sync(draft_of, turn)

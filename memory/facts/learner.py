@@ -9,6 +9,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Literal
@@ -25,6 +26,8 @@ from memory.facts.keeper import FactKeeper
 from memory.facts.told import NewFact, ToldTurn
 from memory.items.scope import Scope
 from memory.remote.small_model import AskModel, RestingModel, read_json
+from memory.stores.database import Connection
+from memory.stores.sqlite.forgotten import is_forgotten_blocking
 
 LearningResult = Literal["answered", "failed", "skipped", "kept", "dropped"]
 
@@ -46,6 +49,10 @@ word for word. `replaces` has the ids of known facts that are true no longer. `l
 for who they are and how they want to be answered. `forget` names known facts only if the person \
 asks for it. At most five of each; where there is nothing, give empty lists.
 {EXTRACTION_GUARD}"""
+
+
+class _TurnForgotten(Exception):
+    """Keeps a fact from being written."""
 
 
 class FactLearner:
@@ -97,7 +104,7 @@ class FactLearner:
         """Do one thing that the model found; return whether it was done."""
         prove = partial(said_in, messages=[Message(told.turn_id, told.message)])
         evidence = call["evidence"]
-        with suppress(FactRefused):
+        with suppress(FactRefused, _TurnForgotten):
             if "ids" in call:
                 return bool(await self._keeper.forget(call["ids"], evidence, told, prove))
             new = NewFact(
@@ -107,7 +114,8 @@ class FactLearner:
                 evidence=evidence,
                 replaces=call.get("replaces") or [],
             )
-            fact = await self._keeper.remember(new, told, prove)
+            known = replace(told, guard=partial(_require_known, turn_id=told.turn_id))
+            fact = await self._keeper.remember(new, known, prove)
             return fact.saved_turn_id == told.turn_id
         return False
 
@@ -127,6 +135,14 @@ class FactLearner:
             f"\n\nAssistant: {clip_text(turn.reply, half)}"
         )
         return redact(talk, known_secrets=self._known_secrets).text
+
+
+def _require_known(connection: Connection, turn_id: str) -> None:
+    """Raise `_TurnForgotten` if a turn was forgotten, or went with its conversation, while the
+    model read it.
+    """
+    if is_forgotten_blocking(connection, turn_id):
+        raise _TurnForgotten
 
 
 def _read(answer: str) -> list[Mapping[str, Any]] | None:

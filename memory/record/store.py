@@ -26,6 +26,7 @@ from memory.record.turn_item import Outdated, without_cut, without_outdated, wit
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.forgotten import (
     find_mentions,
+    is_forgotten_blocking,
     mentions_since_blocking,
     note_forgotten_blocking,
 )
@@ -35,8 +36,7 @@ from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 _TAKEN: Final = "SELECT 1 FROM items WHERE owner_id = ? AND thread = ? AND position = ? AND id != ?"
 """An imported dialogue has the place in the thread."""
-_FORGOTTEN: Final = "SELECT 1 FROM forgotten_items WHERE item_id = ?"
-_FORGOTTEN_FIRST: Final = f"{_FORGOTTEN} AND was_deleted = 0"
+_FORGOTTEN_FIRST: Final = "SELECT 1 FROM forgotten_items WHERE item_id = ? AND was_deleted = 0"
 """What was deleted with its conversation lives on in its copy; what a person forgot does not."""
 _COPIED: Final = (
     "INSERT INTO copied_turns (turn_id, copy_of) VALUES (?, ?) ON CONFLICT (turn_id) DO NOTHING"
@@ -139,7 +139,7 @@ class SqlRecordStore:
         copy_of: str | None,
         now: datetime,
     ) -> None:
-        if first_row(connection, _FORGOTTEN, (item.id,)) is not None:
+        if is_forgotten_blocking(connection, item.id):
             return
         if copy_of is not None:
             if known is None and first_row(connection, _FORGOTTEN_FIRST, (copy_of,)) is not None:

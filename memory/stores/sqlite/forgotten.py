@@ -120,6 +120,12 @@ def note_forgotten_blocking(
     )
 
 
+def is_forgotten_blocking(connection: Connection, item_id: str) -> bool:
+    """Return whether an item was forgotten, or deleted with its conversation."""
+    sql = "SELECT 1 FROM forgotten_items WHERE item_id = ?"
+    return connection.execute(sql, (item_id,)).fetchone() is not None
+
+
 def forgotten_at_blocking(
     connection: Connection,
     key: str,

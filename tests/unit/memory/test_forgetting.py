@@ -289,6 +289,34 @@ async def test_it_is_no_part_of_an_episode_whenever_it_goes_and_no_model_is_aske
     assert "make fish" in await remembered(database)
 
 
+@pytest.mark.parametrize("kind", ["turn", "fact"])
+@pytest.mark.parametrize("message", [f"Keep in mind: the {WORD} is blue.", f"记住：{WORD}是蓝色的"])
+async def test_a_turn_that_is_forgotten_while_a_model_reads_it_is_no_episode_with_its_words(
+    database: Database, message: str, kind: str
+) -> None:
+    told = make_item("trn_1", message, kind="turn", turn_id="trn_1")
+    where = ToldTurn(
+        message=message, scope=ANN, conversation_id="cnv_1", turn_id="trn_1", occurred_at=AT
+    )
+    prove = partial(said_in, messages=[Message("trn_1", message)])
+    new = NewFact(text=message, origin="request", evidence=message)
+    fact = await keeper_on(database).remember(new, where, prove)
+    await database.write(lambda writer: put_item_blocking(writer, told))
+    intents = turn_intents("trn_1", command="make fish", message=message)
+    await recorder_on(database).record_intents(intents)
+
+    async def extract(draft: EpisodeDraft, reply: str) -> EpisodeDraft:
+        gone = told.id if kind == "turn" else fact.id
+        assert await forgetting_on(database).forget(gone, ANN)
+        return replace(draft, sections=replace(draft.sections, pitfalls=f"- {reply}{message}"))
+
+    await worker_on(database, extract=extract).drain()
+
+    rows = await database.rows("SELECT value FROM episodes")
+    assert WORD not in repr([row["value"] for row in rows])
+    assert len(rows) == (0 if kind == "turn" else 1), "what a fact's turn did is remembered"
+
+
 async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_shown(
     database: Database,
 ) -> None:

@@ -1,7 +1,7 @@
 """What a small model finds in an ended turn goes through the door of the agent's tools."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,8 +16,9 @@ from memory.remote.small_model import ModelUnavailable
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.episodes import dump, make_turn, recorder_on
-from tests.support.fact_keepers import keeper_on
+from tests.support.fact_keepers import forgetting_on, keeper_on
 from tests.support.intents import completed, received
+from tests.support.recall import make_item
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SECRET = "sk-ant-api03-" + "k7Qz" * 22 + "AA"
@@ -36,6 +37,7 @@ class Learned:
         self.answer = answer
         self.prompts: list[str] = []
         self.results: list[str] = []
+        self.meanwhile: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint
         self.keeper = keeper_on(database)
         self.learner = FactLearner(
             self._ask, keeper=self.keeper, now=lambda: AT, on_result=self.results.append
@@ -43,7 +45,7 @@ class Learned:
 
     async def _ask(self, *, system: str, prompt: str, timeout_s: float) -> str:
         self.prompts.append(prompt)
-        await anyio.lowlevel.checkpoint()
+        await self.meanwhile()
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer if isinstance(self.answer, str) else json.dumps(self.answer)
@@ -76,6 +78,29 @@ async def test_what_the_person_said_is_kept_replaced_and_forgotten(database: Dat
     assert old.id in prompt
     (kept,) = await learned.keeper.store.holding("ann")
     assert (kept.origin, kept.evidence) == ("model", MOVED)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+@pytest.mark.parametrize("evidence", [MOVED, "我们最后决定用 RabbitMQ"])
+async def test_nothing_is_learned_of_a_turn_that_is_forgotten_while_the_model_reads_it(
+    database: Database, evidence: str, *, is_deleted: bool
+) -> None:
+    record = SqlRecordStore(database, lambda: AT, deliver_to=[])
+    told = make_item(TURN.turn_id, TURN.message, kind="turn", turn_id=TURN.turn_id)
+    await record.put([told], without=[], deleted=[], copies={})
+
+    async def forget() -> None:
+        if is_deleted:
+            gone = [TURN.turn_id]
+            await record.put([], without=gone, deleted=gone, copies={})
+        else:
+            assert await forgetting_on(database).forget(TURN.turn_id, Scope(owner_id="ann"))
+
+    learned = Learned(database, {"remember": [fact("The import is on Tuesday", evidence)]})
+    learned.meanwhile = forget
+    await learned.learner.learn(TURN)
+    assert await learned.held() == []
+    assert learned.results == ["answered", "dropped"]
 
 
 @pytest.mark.parametrize(
