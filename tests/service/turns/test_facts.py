@@ -264,9 +264,9 @@ async def test_no_answer_that_had_the_turn_that_told_it_says_what_was_forgotten(
 
         assert await services.open_memory.forget(fact_id, MINE)
 
-        await services.ask("Well?")
+        last = await services.ask("Well?")  # which may be recorded by now, or not
         turns = await services.open_memory.items.newest(MINE, kinds=["turn"], limit=9)
-        assert [turn.body for turn in turns] == [asked]
+        assert [turn.body for turn in turns if turn.id != last["turn_id"]] == [asked]
         assert not [entry for entry in await intents_of(services) if "4711" in repr(entry)]
 
 
