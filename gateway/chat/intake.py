@@ -380,6 +380,14 @@ class Intake:
         current = self._parts.lanes.current(conversation_id)
         return current if when_busy == "interrupt" else None
 
+    async def running(self, user_id: UserId, conversation_id: str) -> TurnId | None:
+        """Return the turn that runs; None if nothing does. Raise `NotFound` if there is no such
+        conversation.
+        """
+        conversation = await self._access.find(user_id, conversation_id)
+        current = self._parts.lanes.current(conversation.id)
+        return None if current is None else current.turn.id
+
     async def interrupt(
         self, user_id: UserId, conversation_id: str, *, turn_id: TurnId | None = None
     ) -> TurnId:

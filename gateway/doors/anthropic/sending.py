@@ -24,7 +24,7 @@ from gateway.doors.anthropic.sessions import find_session
 from gateway.errors import Conflict, UnprocessableEntity
 from gateway.http.context import RequestContext
 from gateway.http.schemas import ApprovalBody
-from gateway.ids import new_request_id
+from gateway.ids import TurnId, new_request_id
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339, utc_now
 
@@ -108,7 +108,8 @@ async def apply(
                 if is_before:  # it belongs to the message, which may be a repeated one
                     stops = True
                 else:
-                    told.append(await _interrupt(context, session.id))
+                    running = await context.chat.intake.running(context.user_id, session.id)
+                    told.append(await _interrupt(context, session.id, running))
             case UserMessage():
                 told += await _say(context, session, event, place, stops=stops)
                 stops = False
@@ -125,9 +126,13 @@ async def _say(
     interrupts: list[dict[str, Any]] = []
 
     async def take(key: str) -> Accepted:
-        if stops:
-            interrupts.append(await _interrupt(context, session.id))
-        return await _accept(context, session, event, key)
+        if not stops:
+            return await _accept(context, session, event, key)
+        # the message waits before the turn is stopped, so that the session is not idle in between
+        running = await context.chat.intake.running(context.user_id, session.id)
+        accepted = await _accept(context, session, event, key)
+        interrupts.append(await _interrupt(context, session.id, running))
+        return accepted
 
     accepted = await _arrive(context, place, take)
     turn = await context.chat.reader.turn(context.user_id, accepted.turn_id)
@@ -155,11 +160,15 @@ async def _accept(
     return await context.accept(request)
 
 
-async def _interrupt(context: RequestContext, session_id: str) -> dict[str, Any]:
-    """Stop what runs; nothing happens if nothing does."""
+async def _interrupt(
+    context: RequestContext, session_id: str, running: TurnId | None
+) -> dict[str, Any]:
+    """Stop the turn that ran; nothing happens if it has ended, or none did."""
     id_ = new_request_id()
-    with suppress(Conflict):
-        id_ = interrupt_id(await context.chat.intake.interrupt(context.user_id, session_id))
+    if running is not None:
+        with suppress(Conflict):
+            place = (context.user_id, session_id)
+            id_ = interrupt_id(await context.chat.intake.interrupt(*place, turn_id=running))
     return {"id": id_, "type": "user.interrupt", "processed_at": rfc3339(utc_now())}
 
 

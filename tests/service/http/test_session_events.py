@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.chat.intake import Intake
 from gateway.conversations.sql.events import EventStore
 from tests.service.http.client import Client
 from tests.service.http.reading import reading, streaming
@@ -71,6 +72,33 @@ async def test_pages_of_any_size_hold_what_the_stream_told(tmp_path: Path) -> No
             async with reading(client, "GET", stream, headers=seen) as again:
                 rest = whole[n + 1 :]
                 assert [(await one_of(again)).data for _ in rest] == rest
+
+
+async def test_a_message_that_redirects_waits_before_what_runs_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients stop reading when a session is idle, and would miss the answer."""
+    accept = Intake.accept
+
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        session = await client.new_conversation()
+        path = f"/anthropic/v1/sessions/{session}/events"
+
+        async def late(intake: Intake, *args: Any, **more: Any) -> Any:
+            if (await client.read(f"/conversations/{session}"))["state"] == "stopping":
+                await held.until("turn.completed")
+            return await accept(intake, *args, **more)
+
+        async with reading(client, "GET", f"{path}/stream") as events:
+            async with streaming(client, HOLD, session) as held:
+                await held.until("text.delta")
+                monkeypatch.setattr(Intake, "accept", late)
+                message = {"type": "user.message", "content": [{"type": "text", "text": "hi"}]}
+                body = {"events": [{"type": "user.interrupt"}, message]}
+                sent = (await client.post(path, json=body)).json()["data"]
+            told = [event.data["id"] for event in await events.until("session.status_idle")]
+            assert sent[1]["id"] in told
 
 
 async def one_of(stream: Any) -> Any:
