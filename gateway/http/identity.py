@@ -14,7 +14,7 @@ from starlette.types import Scope
 from gateway.errors import SettingsError, Unauthorized
 from gateway.ids import LOCAL_USER, UserId
 from gateway.settings import Settings
-from gateway.users.model import USER_NAME
+from gateway.users.model import USER_NAME, USER_NAME_FORM
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -38,8 +38,8 @@ class IdentityProxies:
         is_user = len(given) == 1 and USER_NAME.fullmatch(given[0]) is not None
         if not is_user or given[0] == LOCAL_USER:
             raise Unauthorized(
-                "The proxy in front of this server named no user that it takes: one name or e-mail "
-                f"address of at most 128 characters, and not `{LOCAL_USER}`."
+                f"The proxy in front of this server named no user that it takes: {USER_NAME_FORM},"
+                f" and not `{LOCAL_USER}`."
             )
         return UserId(given[0])
 

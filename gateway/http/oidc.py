@@ -10,7 +10,7 @@ from gateway.errors import GatewayError, SettingsError, Unauthorized
 from gateway.http.hosts import is_loopback
 from gateway.ids import LOCAL_USER, UserId
 from gateway.settings import Settings
-from gateway.users.model import USER_NAME, Role
+from gateway.users.model import USER_NAME, USER_NAME_FORM, Role
 
 BEGIN: Final = "/auth/sign-in"
 CALLBACK: Final = "/auth/callback"
@@ -119,10 +119,7 @@ def signed_in(claims: Mapping[str, Any], plan: OidcPlan) -> SignedIn:
     """Return the user of verified claims. Raise `SignInRefused` if they name none."""
     name = claims.get(plan.user_claim)
     if not isinstance(name, str) or USER_NAME.fullmatch(name) is None or name == LOCAL_USER:
-        raise SignInRefused(
-            "The provider names no user that this server takes: one name or e-mail address of at"
-            " most 128 characters."
-        )
+        raise SignInRefused(f"The provider names no user that this server takes: {USER_NAME_FORM}.")
     if plan.user_claim == "email" and claims.get("email_verified") is not True:
         raise SignInRefused("The provider has not verified this e-mail address.")
     groups = claims.get(plan.groups_claim)

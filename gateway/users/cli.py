@@ -24,6 +24,7 @@ from gateway.users.accounts import Accounts
 from gateway.users.model import (
     MAX_TOKEN_NAME_CHARS,
     USER_NAME,
+    USER_NAME_FORM,
     Act,
     ApiToken,
     AuditEntry,
@@ -335,9 +336,7 @@ _PARSERS: Mapping[str, Callable[[_Parser], None]] = {
 
 def _user_name(text: str) -> UserId:
     if USER_NAME.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not one name or e-mail address of at most 128 characters"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not {USER_NAME_FORM}")
     return UserId(text)
 
 

@@ -32,6 +32,11 @@ Action = Literal[
 
 USER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}", re.ASCII)
 """A name or an e-mail address; letters of the other case are another user's."""
+USER_NAME_FORM: Final = (
+    "one name or e-mail address of at most 128 ASCII letters, digits and `. _ @ + -`, beginning"
+    " with a letter or digit"
+)
+"""The form of `USER_NAME`, for people."""
 MAX_TOKEN_NAME_CHARS: Final = 64
 _PREFIX: Final = "candor_"
 _SECRET_BYTES: Final = 32

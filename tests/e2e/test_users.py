@@ -82,6 +82,9 @@ def test_a_wrong_name_or_id_is_told_in_a_sentence(tmp_path: Path) -> None:
     for wrong in (("user", "add", "a b"), ("token", "add", "ada", "--days", "0"), ("user",)):
         assert run_app(*wrong, directory=tmp_path, **ON).returncode == 2
     assert run_app("token", "add", "ada", directory=tmp_path).stdout.endswith("not set here.\n")
+    for name in ("张三", "_ada"):
+        told = run_app("user", "add", name, directory=tmp_path, **ON).stderr
+        assert "ASCII letters, digits and `. _ @ + -`, beginning with a letter or digit" in told
 
 
 NOT_FOUND = (
