@@ -160,7 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("turn_id", help="the turn, as candor logs list names it")
     replay.set_defaults(run=_replay)
     told = "add, list or revoke tokens of the database; NAME: make one in the tokens file"
-    token = commands.add_parser("token", help=told)
+    usage = f"{COMMAND} token [-h] {{add,list,revoke}} ...\n       {COMMAND} token [-h] name"
+    token = commands.add_parser("token", help=told, description=told, usage=usage)
     token.add_argument("name", help="whose it is: 1 to 64 letters, digits, dots, hyphens, _")
     token.set_defaults(run=_token)
     return parser

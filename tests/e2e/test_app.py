@@ -49,6 +49,16 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
         assert name in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "inner"), [("mcp", ("list", "accept")), ("token", ("add", "list", "revoke"))]
+)
+def test_the_help_of_a_command_names_the_commands_in_it(
+    name: str, inner: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run_app(name, "--help", directory=tmp_path)
+    assert all(word in done.stdout for word in inner)
+
+
 def test_the_version_is_the_one_version(tmp_path: Path) -> None:
     done = run_app("--version", directory=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"candor {VERSION}\n", "")

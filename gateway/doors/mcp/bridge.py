@@ -1,6 +1,7 @@
 """`candor mcp`: the same memory over standard input and output, for hosts that start a command.
 
 A bridge to a running server, which has the data directory. Standard output belongs to the protocol.
+`candor mcp list` and `candor mcp accept` are about the tools of MCP servers.
 """
 
 import json
