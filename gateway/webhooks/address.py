@@ -13,7 +13,10 @@ from gateway.errors import UnprocessableEntity
 from policies.verdict import Refused
 from policies.web import ANY_HOST, HTTPS, MAX_URL_CHARS, check_url
 
-_UNSAFE = re.compile(r"[^\x21-\x7e]|[\\#]")
+_UNSAFE = re.compile(r"[^\x21-\x7e]|[\\#]|^[^/]*//[^/?]*@")
+_NOT_PLAIN = (
+    "`url` must have no user or password, no blank, `\\` or `#`, and letters beyond ASCII as %XX."
+)
 _REFUSED = (
     "`url` must use https and a public host with the usual port; the operator lists other hosts in"
     " CANDOR_WEBHOOK_HOSTS."
@@ -42,7 +45,8 @@ def check_address(url: str, listed: Collection[str]) -> Address:
     try:
         return Address(check_url(url, {ANY_HOST}, HTTPS), is_listed=False)
     except Refused as exc:
-        raise UnprocessableEntity(_REFUSED, details={"field": "url"}) from exc
+        told = _NOT_PLAIN if _UNSAFE.search(url) else _REFUSED
+        raise UnprocessableEntity(told, details={"field": "url"}) from exc
 
 
 def _listed_host(url: str, listed: Collection[str]) -> str | None:

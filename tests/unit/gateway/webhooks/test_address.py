@@ -62,3 +62,12 @@ def test_no_other_address_is_delivered_to(url: str) -> None:
         check_address(url, LISTED)
     assert refused.value.details == {"field": "url"}
     assert "`url`" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://ci.internal/钩", "http://ci.internal/#a", "https://me:secret@hooks.example.org/"],
+)
+def test_an_address_of_an_allowed_host_is_refused_for_its_form(url: str) -> None:
+    with pytest.raises(UnprocessableEntity, match="no user or password"):
+        check_address(url, LISTED)
