@@ -241,6 +241,7 @@ def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[s
         ),
         program=COMMAND,
         sandboxed_shell=settings.shell == "sandboxed",
+        each_user=settings.workspaces == "per_user",
         place_of=partial(workspace_of_user_blocking, settings),
         trust=lambda yes, user: _trust(_settings_of(settings, user), yes=yes),
     )

@@ -49,6 +49,8 @@ class PolicyCommand:
     """The command line's name in the help, such as `candor`."""
     sandboxed_shell: bool = False
     """Bash runs in a box, so its command lines are not read."""
+    each_user: bool = False
+    """Each user has a workspace, so a call is judged in none but a named one."""
     place_of: Callable[[str], UserPlace]
     trust: Callable[[bool, str | None], int]
     """Runs `policy trust` and returns the exit code; the flag answers its question with yes, and
@@ -83,6 +85,8 @@ class PolicyCommand:
         if given.command == "rules":
             out.writelines(f"{line}\n" for line in list_rules(rules, self.policy_file) if line)
             return 0
+        if self.each_user and not (given.user or given.workspace):
+            raise BadCall("Each user has a workspace: name one with --user or --workspace.")
         workspace = (given.workspace or root).absolute()
         checker = Checker(rules, workspace, sandboxed_shell=self.sandboxed_shell)
         if given.command == "explain":

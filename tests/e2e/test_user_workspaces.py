@@ -421,6 +421,8 @@ def test_a_call_is_explained_as_judged_in_the_folder_and_projects_of_a_user(tmp_
         ("bob", "new.md"): "Denied",
         ("bob", "secret.txt"): "Allowed",
     }
+    done = run_app("policy", "explain", "ls users/bob", directory=tmp_path, **settings)
+    assert one_sentence(done.stderr).startswith("Each user has a workspace: ")
     done = run_app("policy", "rules", "--user", "bob", directory=tmp_path, **settings)
     assert f"+ {handbook} (read-only)" in done.stdout
 

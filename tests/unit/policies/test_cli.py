@@ -114,6 +114,17 @@ def test_bad_arguments_are_told_in_one_sentence(workspace: Path) -> None:
         assert ran.err.count("\n") == 1, args
 
 
+def test_where_each_user_has_a_workspace_a_call_is_judged_in_a_named_one_alone(
+    workspace: Path,
+) -> None:
+    for args in (("explain", "cat notes.md"), ("check",)):
+        ran = Ran(workspace, *args, each_user=True)
+        assert (ran.code, ran.out) == (2, "")
+        assert "--user or --workspace" in ran.err
+        assert Ran(workspace, *args, "--workspace", str(workspace), each_user=True).code == 0
+    assert Ran(workspace, "rules", each_user=True).code == 0
+
+
 def test_help_names_every_command(workspace: Path) -> None:
     for args in ((), ("--help",), ("check", "-h"), ("explain", "--help")):
         ran = Ran(workspace, *args)
