@@ -17,6 +17,7 @@ from gateway.conversations.model import (
     Conversation,
     Turn,
     fresh_conversation,
+    starts_afresh,
 )
 from gateway.conversations.store import IdempotencyKey, QuotaReached
 from gateway.errors import Busy, Conflict, GatewayError, NotFound, Overloaded
@@ -28,7 +29,6 @@ from gateway.turns.ownership import ClosedHere, FullHere, HeldElsewhere
 from gateway.turns.requests import RETRY_AFTER_S, Accepted, ChatRequest, WhenBusy
 from gateway.turns.turn_recovery import Withdrawal, close_withdrawn
 from gateway.turns.turn_trace import TurnTrace
-from gateway.turns.typed_commands import starts_afresh
 from memory.errors import CommitUnknown, StoreConflict, StoreUnavailable
 
 _ACCEPTING_S = 5.0

@@ -14,8 +14,8 @@ QuotaLimit = Literal["running_turns", "live_agents", "daily_turns", "daily_usd"]
 Unsettable = Literal["model", "app_code", "environment", "project_id"]
 """Fields that may be cleared."""
 
-CLEAR_COMMANDS: Final = frozenset({"/clear", "／clear"})
-"""A message that asks for a new conversation; Chinese keyboards type the wide slash."""
+_CLEAR_COMMANDS: Final = frozenset({"/clear", "／clear"})
+"""Chinese keyboards type the wide slash."""
 _TITLE_CHARS = 80
 _QUOTED = "\n\n--- "
 """How a part begins that a client quotes: its instructions, earlier messages, a file."""
@@ -99,6 +99,11 @@ def forked_conversation(
     )
 
 
+def starts_afresh(message: str) -> bool:
+    """Return whether a message asks for a new conversation."""
+    return message.strip().lower() in _CLEAR_COMMANDS
+
+
 def title_of(message: str) -> str:
     """Return a conversation's first title: the start of its first message, on one line, without
     what a client quotes behind the person's words.
@@ -106,7 +111,7 @@ def title_of(message: str) -> str:
     Empty for `/clear`, which begins nothing: the next message makes the title.
     """
     line = " ".join((message.partition(_QUOTED)[0].strip() or message).split())
-    if line.lower() in CLEAR_COMMANDS:
+    if starts_afresh(line):
         return ""
     return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from gateway.conversations.model import CLEAR_COMMANDS
-
 _COMMAND = re.compile(r"[/／]([A-Za-z0-9][A-Za-z0-9_:-]{0,63})(?:\s+(.*))?", re.DOTALL)
 """With either slash: Chinese keyboards type the wide one."""
 
@@ -64,11 +62,6 @@ class GatewayAnswer:
 def looks_typed(message: str) -> bool:
     """Return whether a message may be a command."""
     return _COMMAND.fullmatch(message.strip()) is not None
-
-
-def starts_afresh(message: str) -> bool:
-    """Return whether a message asks for a new conversation."""
-    return message.strip().lower() in CLEAR_COMMANDS
 
 
 def read_command(

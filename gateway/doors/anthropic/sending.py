@@ -7,10 +7,10 @@ request is that of its first arrival, with the interrupt before it.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from gateway.chat import Accepted, ChatRequest
-from gateway.conversations.model import ClientObject
+from gateway.conversations.model import ClientObject, starts_afresh
 from gateway.doors.anthropic.bodies import (
     MAX_CHARS,
     OtherEvent,
@@ -28,8 +28,6 @@ from gateway.ids import TurnId, new_request_id
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339, utc_now
 
-_CLEAR: Final = "/clear"
-"""Typed in a conversation, it begins another one."""
 Event = UserMessage | UserInterrupt | ToolConfirmation | OtherEvent
 
 
@@ -64,7 +62,7 @@ def check_message(event: UserMessage, agent: Mapping[str, Any]) -> None:
     text = event.text()
     if len(text) + len(agent.get("system") or "") > MAX_CHARS:
         raise UnprocessableEntity(f"The message is longer than {MAX_CHARS} characters.")
-    if text.lower().startswith(_CLEAR):
+    if starts_afresh(text):
         raise UnprocessableEntity("A session cannot be cleared; create another one instead.")
 
 

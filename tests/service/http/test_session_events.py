@@ -101,6 +101,19 @@ async def test_a_message_that_redirects_waits_before_what_runs_is_stopped(
             assert sent[1]["id"] in told
 
 
+async def test_a_message_that_would_begin_another_conversation_is_refused(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        session = await client.new_conversation()
+        told = {}
+        for text in ("/clear", "／clear", "/clear the table", "/cleared"):
+            content = [{"type": "text", "text": text}]
+            body = {"events": [{"type": "user.message", "content": content}]}
+            sent = await client.post(f"/anthropic/v1/sessions/{session}/events", json=body)
+            told[text] = sent.status_code
+        assert told == {"/clear": 400, "／clear": 400, "/clear the table": 200, "/cleared": 200}
+
+
 async def one_of(stream: Any) -> Any:
     event = await stream.next()
     assert event is not None

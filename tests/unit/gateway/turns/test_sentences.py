@@ -9,6 +9,7 @@ from typing import get_args
 import anyio
 import pytest
 
+from gateway.conversations.model import starts_afresh
 from gateway.files.picture import PictureFault
 from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
 from gateway.turns import sentences
@@ -21,7 +22,6 @@ from gateway.turns.typed_commands import (
     GatewayAnswer,
     SkillRequest,
     read_command,
-    starts_afresh,
 )
 from policies.configuration import Concern
 from policies.secrets import mask_secrets
