@@ -391,6 +391,9 @@ async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServ
         with pytest.raises(acp.RequestError) as blank:
             await agent.prompt(session_id=session, prompt=[acp.text_block(" ")])
         assert (blank.value.code, str(blank.value)) == (-32602, "The prompt is blank.")
+        for clear in ("/clear", "／clear"):
+            with pytest.raises(acp.RequestError, match="A session cannot be cleared"):
+                await agent.prompt(session_id=session, prompt=[acp.text_block(clear)])
 
 
 @pytest.mark.parametrize("answer", ["<h1>It works!</h1>", "{}", "[1]", '"text"'])

@@ -31,6 +31,7 @@ from acp.schema import (
 )
 from anyio.abc import TaskGroup
 
+from gateway.conversations.model import starts_afresh
 from gateway.doors.acp.editor_session import EditorSession
 from gateway.doors.acp.message_lines import MessageLines, are_streams
 from gateway.doors.acp.server_api import (
@@ -206,6 +207,10 @@ class Bridge:
                 raise acp.RequestError(_INVALID, str(exc)) from None
             if not message.strip():
                 raise acp.RequestError(_INVALID, "The prompt is blank.")
+            if starts_afresh(message):  # in another conversation, and the session would stay
+                raise acp.RequestError(
+                    _INVALID, "A session cannot be cleared; begin another one instead."
+                )
             result, is_cancelled = await self._session(session_id).prompt(message)
             return PromptResponse(
                 stop_reason=stop_reason(result, is_cancelled=is_cancelled),
