@@ -332,6 +332,12 @@ async def test_an_input_without_items_is_told_what_it_must_end_with(client: Any)
     assert "must be the person's message" in str(refused.value)
 
 
+async def test_a_named_conversation_is_not_cleared(client: Any, conversation: str) -> None:
+    for clear in ("/clear", "／clear"):
+        with pytest.raises(openai.UnprocessableEntityError, match="cannot be cleared"):
+            await client.ask(clear, conversation=conversation)
+
+
 async def test_what_is_unknown_or_busy_is_refused_once(client: Any, conversation: str) -> None:
     for call in (
         client.responses.retrieve("resp_trn_unknown"),

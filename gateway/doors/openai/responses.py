@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from gateway.chat import Accepted, ChatRequest
 from gateway.chat.threads import ClientMessage, Place
-from gateway.conversations.model import Turn
+from gateway.conversations.model import Turn, starts_afresh
 from gateway.doors.asked import Conversation
 from gateway.doors.openai.acceptance import (
     accept_once,
@@ -208,6 +208,8 @@ async def _accept(
         there = await threads.go_on(context.user_id, behind)
         return await store_message(context, asked, Place(there, knows_history), key)
     if body.conversation_id is not None:
+        if starts_afresh(message.text):  # elsewhere, and the client goes on in this one
+            raise UnprocessableEntity("A conversation cannot be cleared; name another one instead.")
         view = await context.chat.conversations.get(context.user_id, body.conversation_id)
         place = Place(view.conversation.id, knows_history)
         return await store_message(context, asked, place, key)
