@@ -119,8 +119,10 @@ class Intake:
             if request.project_id is not None:
                 named = replace(named, project_id=request.project_id)
             accepted = await self._take(user_id, request, named, None)
-            if interrupted is not None:  # not before: nothing is stopped for a message not stored
+            # not before: nothing is stopped for a message not stored
+            if interrupted is not None and interrupted is self._parts.lanes.current(named.id):
                 interrupted.control.stop("user_interrupt")
+                accepted = replace(accepted, interrupted=interrupted.turn.id)
             return accepted, None
         fresh = fresh_conversation(
             user_id, self._parts.now(), like=named, project_id=request.project_id
@@ -379,14 +381,6 @@ class Intake:
             raise Busy("A turn is running in this conversation.")
         current = self._parts.lanes.current(conversation_id)
         return current if when_busy == "interrupt" else None
-
-    async def running(self, user_id: UserId, conversation_id: str) -> TurnId | None:
-        """Return the turn that runs; None if nothing does. Raise `NotFound` if there is no such
-        conversation.
-        """
-        conversation = await self._access.find(user_id, conversation_id)
-        current = self._parts.lanes.current(conversation.id)
-        return None if current is None else current.turn.id
 
     async def interrupt(
         self, user_id: UserId, conversation_id: str, *, turn_id: TurnId | None = None

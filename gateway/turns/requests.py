@@ -47,6 +47,8 @@ class Accepted:
 
     conversation_id: ConversationId
     turn_id: TurnId
+    interrupted: TurnId | None = None
+    """The turn that it stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,8 +106,7 @@ async def apply(
                 if is_before:  # it belongs to the message, which may be a repeated one
                     stops = True
                 else:
-                    running = await context.chat.intake.running(context.user_id, session.id)
-                    told.append(await _interrupt(context, session.id, running))
+                    told.append(await _interrupt(context, session.id))
             case UserMessage():
                 told += await _say(context, session, event, place, stops=stops)
                 stops = False
@@ -124,12 +123,9 @@ async def _say(
     interrupts: list[dict[str, Any]] = []
 
     async def take(key: str) -> Accepted:
-        if not stops:
-            return await _accept(context, session, event, key)
-        # the message waits before the turn is stopped, so that the session is not idle in between
-        running = await context.chat.intake.running(context.user_id, session.id)
-        accepted = await _accept(context, session, event, key)
-        interrupts.append(await _interrupt(context, session.id, running))
+        accepted = await _accept(context, session, event, key, stops=stops)
+        if stops:
+            interrupts.append(_interrupted(accepted.interrupted))
         return accepted
 
     accepted = await _arrive(context, place, take)
@@ -146,27 +142,42 @@ async def _arrive(
 
 
 async def _accept(
-    context: RequestContext, session: ClientObject, event: UserMessage, key: str
+    context: RequestContext,
+    session: ClientObject,
+    event: UserMessage,
+    key: str,
+    *,
+    stops: bool = False,
 ) -> Accepted:
-    """Store a message; the first one of a session takes the agent's instructions along."""
+    """Store a message; the first one of a session takes the agent's instructions along.
+
+    With `stops` it interrupts what runs as soon as it is stored, so that the session is not idle
+    in between.
+    """
     text = event.text()
     view = await context.chat.conversations.get(context.user_id, session.id)
     system = session.data["agent"].get("system")
     if system and view.conversation.turns == 0:
         text += INSTRUCTIONS + system
-    request = ChatRequest(message=text, conversation_id=session.id, idempotency_key=key)
+    request = ChatRequest(
+        message=text,
+        conversation_id=session.id,
+        when_busy="interrupt" if stops else "enqueue",
+        idempotency_key=key,
+    )
     return await context.accept(request)
 
 
-async def _interrupt(
-    context: RequestContext, session_id: str, running: TurnId | None
-) -> dict[str, Any]:
-    """Stop the turn that ran; nothing happens if it has ended, or none did."""
-    id_ = new_request_id()
-    if running is not None:
-        with suppress(Conflict):
-            place = (context.user_id, session_id)
-            id_ = interrupt_id(await context.chat.intake.interrupt(*place, turn_id=running))
+async def _interrupt(context: RequestContext, session_id: str) -> dict[str, Any]:
+    """Stop what runs; nothing happens if nothing does."""
+    stopped = None
+    with suppress(Conflict):
+        stopped = await context.chat.intake.interrupt(context.user_id, session_id)
+    return _interrupted(stopped)
+
+
+def _interrupted(turn_id: TurnId | None) -> dict[str, Any]:
+    id_ = new_request_id() if turn_id is None else interrupt_id(turn_id)
     return {"id": id_, "type": "user.interrupt", "processed_at": rfc3339(utc_now())}
 
 

@@ -7,7 +7,9 @@ import anyio
 import pytest
 
 from gateway.chat.intake import Intake
+from gateway.chat.parts import ConversationAccess
 from gateway.conversations.sql.events import EventStore
+from memory.errors import StoreUnavailable
 from tests.service.http.client import Client
 from tests.service.http.reading import reading, streaming
 from tests.service.http.stage import HOLD, Json, staged
@@ -99,6 +101,43 @@ async def test_a_message_that_redirects_waits_before_what_runs_is_stopped(
                 sent = (await client.post(path, json=body)).json()["data"]
             told = [event.data["id"] for event in await events.until("session.status_idle")]
             assert sent[1]["id"] in told
+
+
+async def test_a_redirect_whose_answer_fails_stops_what_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same request again finds the message stored, and would not stop it."""
+    accept, find = Intake.accept, ConversationAccess.find
+    is_down = False
+
+    async def accepted(intake: Intake, *args: Any) -> Any:
+        nonlocal is_down
+        taken = await accept(intake, *args)
+        is_down = True
+        return taken
+
+    async def found(access: ConversationAccess, *args: Any) -> Any:
+        if is_down:
+            raise StoreUnavailable
+        return await find(access, *args)
+
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        session = await client.new_conversation()
+        path = f"/anthropic/v1/sessions/{session}/events"
+        async with streaming(client, HOLD, session) as held:
+            await held.until("text.delta")
+            monkeypatch.setattr(Intake, "accept", accepted)
+            monkeypatch.setattr(ConversationAccess, "find", found)
+            message = {"type": "user.message", "content": [{"type": "text", "text": "hi"}]}
+            body = {"events": [{"type": "user.interrupt"}, message]}
+            await client.post(path, json=body)
+            is_down = False
+            again = {"x-stainless-retry-count": "1"}
+            assert (await client.post(path, json=body, headers=again)).status_code == 200
+            stage.release()  # without effect on a turn that is stopped
+            ended = (await held.until("turn.completed"))[-1]
+            assert ended.data["outcome"] == "interrupted"
 
 
 async def test_a_message_that_would_begin_another_conversation_is_refused(tmp_path: Path) -> None:
