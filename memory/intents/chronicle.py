@@ -13,7 +13,7 @@ from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.intents.registry import SourceKind
 from memory.stores.database import Connection, SqlDatabase, decoding_rows
-from memory.stores.sqlite.forgotten import forgotten_at_blocking, ids_in
+from memory.stores.sqlite.forgotten import forgotten_at_blocking, without_words
 from memory.stores.sqlite.row_values import Row, read_value
 from memory.stores.sqlite.statements import insert_blocking
 
@@ -142,18 +142,18 @@ def scrub_deleted_blocking(
 ) -> None:
     """Remove what these intents say, as `scrub_blocking` does, because a conversation was deleted.
 
-    The ids of items in them stay, in the payload: the replies of other turns still follow what
-    becomes of these items.
+    The ids of items in those of memory stay, in the payload: the replies of other turns still
+    follow what becomes of these items.
     """
     rows = connection.execute(
-        "SELECT id, payload FROM intents WHERE payload IS NOT NULL AND text IS NOT NULL"
+        "SELECT id, key, payload FROM intents WHERE payload IS NOT NULL AND text IS NOT NULL"
         " AND id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(intent_ids)),),
     ).fetchall()
     scrub_blocking(connection, intent_ids, now, owner_id=None)
     connection.executemany(
         "UPDATE intents SET payload = ? WHERE id = ?",
-        [(json.dumps({"ids": ids_in(row["payload"])}), row["id"]) for row in rows],
+        [(without_words(row["key"], row["payload"]), row["id"]) for row in rows],
     )
 
 
@@ -323,7 +323,7 @@ def _content_of(connection: Connection, new: Recording) -> dict[str, str | None]
 
     They are empty if the policy keeps the intent out of the chronicle, so that its row only
     prevents a second recording. If the intent mentions an item that was forgotten since, or has the
-    answer to it, only the ids of items stay, as in `scrub_deleted_blocking`.
+    answer to it, it is emptied as in `scrub_deleted_blocking`.
     """
     forgotten_at = None
     if new.text is not None:
@@ -333,8 +333,8 @@ def _content_of(connection: Connection, new: Recording) -> dict[str, str | None]
         )
         if forgotten_at is None:
             return {"text": new.text, "payload": payload, "forgotten_at": None}
-        ids = json.dumps({"ids": ids_in(payload)})
-        return {"text": None, "payload": ids, "forgotten_at": forgotten_at}
+        left = without_words(new.key, payload)
+        return {"text": None, "payload": left, "forgotten_at": forgotten_at}
     return {"text": None, "payload": None, "forgotten_at": None}
 
 

@@ -16,6 +16,7 @@ from memory.stores.database import Connection, SqlDatabase
 
 _ID: Final = re.compile(r"(?:epi|not|cas|fac|trn)_[0-9A-Za-z]{1,100}")
 _TOOLS: Final = ("tool.mcp__memory__", "tool.mcp__memory_case__")
+_OF_MEMORY: Final = ("memory.", *_TOOLS)
 _WORDS_OF_TURN: Final = ("turn.", "llm.")
 _MENTION: Final = (
     "(key LIKE 'memory.%' AND EXISTS (SELECT 1 FROM json_each(payload, '$.ids') AS one"
@@ -100,6 +101,13 @@ def _mentions(
     }
 
 
+def without_words(key: str, payload: str) -> str:
+    """Return what stays of an intent's payload when it is emptied: the ids of items, if it is of
+    memory. In others any word may look like an id.
+    """
+    return json.dumps({"ids": ids_in(payload) if key.startswith(_OF_MEMORY) else []})
+
+
 def ids_in(payload: str) -> list[str]:
     """Return the ids of items that stand in the payload of an intent."""
     return _ID.findall(payload)
@@ -140,7 +148,7 @@ def forgotten_at_blocking(
     say. What came back under its id, such as a note, counts again from then on.
     """
     shown: list[str] = []
-    if key.startswith(("memory.", *_TOOLS)):
+    if key.startswith(_OF_MEMORY):
         ids = ids_in(payload)
     elif key.startswith(_WORDS_OF_TURN) and turn_id is not None:
         ids = [turn_id]

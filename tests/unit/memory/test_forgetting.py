@@ -358,6 +358,20 @@ async def test_the_answer_that_a_turn_gives_afterwards_is_not_kept(
     assert WORD not in await dump(database)
 
 
+@pytest.mark.parametrize("ends_before", [False, True])
+async def test_a_deleted_turn_leaves_no_word_that_looks_like_the_id_of_an_item(
+    database: Database, *, ends_before: bool
+) -> None:
+    said = turn_intents("trn_1", command=f"cannot_{WORD}", message=f"我 cannot_{WORD} 登录")
+    record = SqlRecordStore(database, lambda: LATER, deliver_to=[])
+    if ends_before:
+        await recorder_on(database).record_intents(said)
+    await record.put([], without=["trn_1"], deleted=["trn_1"], copies={})
+    if not ends_before:
+        await recorder_on(database).record_intents([said[0], said[-1]])
+    assert WORD not in await dump(database)
+
+
 async def test_a_turn_that_told_it_and_ends_afterwards_leaves_no_word(database: Database) -> None:
     """As an undo does while the turn that kept it still runs."""
     message = f"Remember that the {WORD} tank is in room 4711."
