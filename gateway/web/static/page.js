@@ -264,12 +264,13 @@ export class Page {
   /** The open conversation was deleted: what is in the message box goes into a new one. */
   #gone() {
     const { text } = this.#composer;
+    const cameBack = this.#cameBack;
     keepDraft(this.#conversation.id, "");
     this.#composer.moveAttached(null);
     this.open(null);
     this.#putBack(text);
-    // Nobody has sent that yet.
-    this.#cameBack = "";
+    // Nobody has sent the rest yet.
+    this.#cameBack = cameBack;
     this.#error.show({ code: "not_found", message: t("error_gone") });
   }
 
