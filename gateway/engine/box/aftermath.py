@@ -19,7 +19,7 @@ from typing import Final
 
 from gateway.engine.box.descriptors import open_below_blocking, open_folder_blocking
 from gateway.engine.box.git_settings import MAX_SETTINGS_BYTES, rewrite_settings
-from gateway.engine.box.search import Protected, Searcher
+from gateway.engine.box.search import Protected, Searcher, read_link
 from policies.paths.protected import find_acting
 
 _REMOVED: Final = "removed-by-sandbox-"
@@ -54,7 +54,7 @@ def restore_blocking(
     for entry, is_new in (*((entry, True) for entry in new), *((entry, False) for entry in links)):
         try:
             with _found(root, entry.path) as place:
-                if place is None or (not is_new and _target(place) == entry.target):
+                if place is None or (not is_new and read_link(f"{place}") == entry.target):
                     continue
                 if not (is_new and _is_settings(place)):
                     _remove(place)
@@ -90,14 +90,6 @@ def _found(root: Path, path: str) -> Iterator[Path | None]:
         yield Path(f"/proc/self/fd/{below}", name)
     finally:
         os.close(below)
-
-
-def _target(place: Path) -> str:
-    """Return where a link leads, as it says; empty if there is none."""
-    try:
-        return os.readlink(place)  # noqa: PTH115  as it says, `./` included
-    except OSError:
-        return ""
 
 
 def _inside_new_secrets(

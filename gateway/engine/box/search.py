@@ -183,6 +183,14 @@ class Searcher:
             return list(listing)
 
 
+def read_link(path: str) -> str:
+    """Return where a link leads, as it says; empty if there is none, or none any more."""
+    try:
+        return os.readlink(path)  # noqa: PTH115  as it says, `./` included
+    except OSError:
+        return ""
+
+
 def _below(at: str, place: str) -> str:
     return place.removeprefix(f"{at}/") if place.startswith(f"{at}/") else ""
 
@@ -255,7 +263,9 @@ def _find_open_link(
     """Return a link, unless it is a reference that git makes (`core.preferSymlinkRefs`)."""
     if not entry.is_symlink():
         return None
-    target = os.readlink(entry.path)  # noqa: PTH115
+    target = read_link(entry.path)
+    if not target:
+        return None
     if is_in_repository and target.startswith("refs/") and ".." not in target.split("/"):
         return None
     return Protected(path=f"{above}{entry.name}", kind="open_link", target=target)
@@ -327,7 +337,7 @@ def _describe(above: str, entry: os.DirEntry[str], *, is_secret: bool) -> Protec
     path = f"{above}{entry.name}"
     is_folder = entry.is_dir(follow_symlinks=False)
     if entry.is_symlink():
-        target = os.readlink(entry.path)  # noqa: PTH115
+        target = read_link(entry.path)
         return Protected(path=path, kind="link", target=target, is_secret=is_secret)
     if not is_secret:
         is_hidden = is_folder and fold(path) == WORKTREES

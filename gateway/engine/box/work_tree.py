@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.engine.box.mounts import Folder
-from gateway.engine.box.search import WORKTREES, Protected, Searcher
+from gateway.engine.box.search import WORKTREES, Protected, Searcher, read_link
 from memory.notes.descriptors import create_file, opened_folder
 from policies.paths.protected import ACTING_IN_REPOSITORY
 
@@ -96,7 +96,7 @@ class RepositorySearch:
         for path in (*acting, *own):
             place = self._root / path
             if place.is_symlink():
-                yield Protected(path=path, kind="link", target=os.readlink(place))  # noqa: PTH115
+                yield Protected(path=path, kind="link", target=read_link(f"{place}"))
             elif place.exists():
                 is_hidden = path == "modules"  # of submodules, which no work tree has
                 yield Protected(path=path, kind="hidden" if is_hidden else "acting")

@@ -122,3 +122,24 @@ def test_the_following_of_links_is_bounded(tmp_path: Path) -> None:
     for number in range(300, 1_000):
         (tmp_path / f"{number}.pem").unlink()
     assert len(found(Searcher(tmp_path))) == 301
+
+
+def test_a_link_that_goes_while_its_folder_is_read_hides_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command in another box can make and remove one all the time."""
+    write(tmp_path, ".git/config", ".env")
+    links = [tmp_path / name for name in (".netrc", ".github", ".git/x", "bare/y")]
+    write(tmp_path, *(f"bare/{name}" for name in ("HEAD", "objects/x", "refs/x", "config")))
+    for link in links:
+        link.symlink_to("nothing")
+    readlink = os.readlink
+
+    def read_late(path: str) -> str:
+        if Path(path) in links:
+            Path(path).unlink(missing_ok=True)
+        return readlink(path)
+
+    monkeypatch.setattr("os.readlink", read_late)
+    assert {".env", ".git", ".git/config", "bare/config"} <= found(Searcher(tmp_path)).keys()
+    assert not any(map(os.path.lexists, links))
