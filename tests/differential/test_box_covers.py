@@ -127,6 +127,25 @@ def test_a_link_by_way_of_other_links_is_covered_and_stays(bench: Bench) -> None
     assert {name: os.readlink(bench.workspace / name) for name in links} == links  # noqa: PTH115
 
 
+@pytest.mark.parametrize(
+    ("links", "line"),
+    [
+        ({"sub/.netrc": "../shared/x.txt"}, "rm -r sub"),
+        ({".netrc": "sub/l", "sub/l": "../shared/x.txt"}, "mv sub other"),
+        ({".netrc": "sub/er/../../shared/x.txt"}, "rm -r sub"),
+    ],
+)
+def test_a_secret_that_a_link_leads_to_stays_covered_whatever_becomes_of_the_way(
+    bench: Bench, links: dict[str, str], line: str
+) -> None:
+    bench.write("shared/x.txt", SECRET)
+    bench.write("sub/er/y.txt", "")
+    for name, target in links.items():
+        (bench.workspace / name).symlink_to(target)
+    bench.run(line)
+    assert SECRET not in bench.run("cat shared/x.txt").output
+
+
 def test_links_of_a_command_on_the_way_of_a_protected_one_stay(bench: Bench) -> None:
     bench.write("x", "")
     (bench.workspace / "theirs").symlink_to("x")

@@ -62,15 +62,18 @@ def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> S
     """Return the mounts of a folder: itself, the folders above what is protected, and that.
 
     Each folder above is mounted on itself, because a mount point cannot be renamed: else it could
-    be moved away, and another put in its place. What has gone meanwhile is left out, and so is what
-    a folder above that cannot be written shows as well.
+    be moved away, and another put in its place. So is each above a link that tells of a secret, or
+    on its way: without the link nothing does. What has gone meanwhile is left out, and so is what a
+    folder above that cannot be written shows as well.
     """
     kind: Literal["writable", "read_only"] = "writable" if folder.is_writable else "read_only"
     root = opened.keep(open_folder_blocking(folder.source))
     mounts = [Mount(kind, folder.at, root)]
     shown = sorted(_with_places(found), key=lambda entry: entry.is_secret)
     covered = {entry.path: entry for entry in shown}  # a secret, if it is something else as well
-    for path in sorted({*covered, *ancestors(covered)}, key=lambda path: path.split("/")):
+    pinned = [entry.path for entry in found if entry.kind == "way" or _is_secret_link(entry)]
+    folders = ancestors([*covered, *pinned])
+    for path in sorted({*covered, *folders}, key=lambda path: path.split("/")):
         try:
             mount = _open_mount(root, f"{folder.at}/{path}", path, covered, opened)
         except (FileNotFoundError, NotADirectoryError):
@@ -110,6 +113,10 @@ def _with_places(found: Sequence[Protected]) -> Iterator[Protected]:
         elif entry.place:
             kind: Literal["secret_file", "acting"] = "secret_file" if entry.is_secret else "acting"
             yield replace(entry, path=entry.place, kind=kind)
+
+
+def _is_secret_link(entry: Protected) -> bool:
+    return entry.kind == "link" and entry.is_secret
 
 
 def _open_mount(

@@ -5,7 +5,6 @@ are not looked into: their `*.pem` and the like are public, and there are many o
 the file system; no link is followed.
 """
 
-import errno
 import os
 import stat
 import time
@@ -135,12 +134,7 @@ class Searcher:
             place = os.path.normpath(os.path.join(place, waiting.pop()))  # noqa: PTH118
             below = _below(self._at, place)
             self._left_for_links -= _STEP_COST
-            try:
-                target = os.readlink(self._root + below) if below else ""  # noqa: PTH115
-            except OSError as exc:
-                if exc.errno != errno.EINVAL:
-                    break  # there is nothing
-                target = ""  # it is no link
+            target = read_link(self._root + below) if below else ""
             if target:
                 self._left_for_links -= len(target)
                 ways[below] = Protected(path=below, kind="way", target=target)
