@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,6 +96,24 @@ def test_a_command_in_a_work_tree_leaves_no_lock_of_what_all_share(bench: Bench)
     ran = bench.run("cd ../../.git; touch config.lock index.lock HEAD.lock", cwd=tree)
     assert ran.code == 0
     assert list((bench.workspace / ".git").glob("*.lock")) == []
+
+
+@pytest.mark.parametrize("is_in_tree", [True, False])
+def test_the_settings_that_a_new_work_tree_gets_while_a_command_runs_stay(
+    bench: Bench, *, is_in_tree: bool
+) -> None:
+    bench.write("d/x", "")
+    bench.git("add", "d")
+    tree = add_work_tree(bench, "cnv_a")
+    bench.git("sparse-checkout", "set", "--cone")
+    folder = tree if is_in_tree else bench.workspace
+    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done", cwd=folder) as speaker:
+        while not (folder / "begun").exists():
+            time.sleep(0.01)
+        bench.git("worktree", "add", "-q", ".candor-worktrees/cnv_b")
+        (folder / "go").touch()
+        assert speaker.recv(100) == b"0 "
+    assert (bench.workspace / ".git/worktrees/cnv_b/config.worktree").exists()
 
 
 @pytest.mark.parametrize("target", ["{workspace}/shared/x.txt", "../{name}/shared/x.txt"])

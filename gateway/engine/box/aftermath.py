@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from typing import Final
 
 from gateway.engine.box.descriptors import open_below_blocking, open_folder_blocking
 from gateway.engine.box.git_settings import MAX_SETTINGS_BYTES, rewrite_settings
-from gateway.engine.box.search import Protected, Searcher, read_link
+from gateway.engine.box.search import Protected, Searcher, ancestors, read_link
 from policies.paths.protected import find_acting
 
 _REMOVED: Final = "removed-by-sandbox-"
@@ -48,7 +48,7 @@ def restore_blocking(
     after = [*after, *_inside_new_secrets(root, old, after)]
     is_repository = partial(_is_protected_repository, root, at, after)
     faults: list[OSError] = []
-    new = [entry for entry in after if entry.path not in old and _acts(entry)]
+    new = [entry for entry in after if _is_left(entry.path, old) and _acts(entry)]
     now = {entry.path: entry for entry in after}
     links = [entry for entry in before if entry.target and now.get(entry.path) != entry]
     for entry, is_new in (*((entry, True) for entry in new), *((entry, False) for entry in links)):
@@ -106,6 +106,14 @@ def _inside_new_secrets(
             inside = [replace(entry, path=f"{folder.path}/{entry.path}") for entry in found]
             yield from inside
             waiting += inside
+
+
+def _is_left(path: str, old: Mapping[str, Protected]) -> bool:
+    """Return whether a command may have left an entry: it is new, and in no folder that the box
+    showed read-only. There somebody else makes some meanwhile, such as a new work tree's settings.
+    """
+    above = [old[folder].kind for folder in ancestors([path]) if folder in old]
+    return path not in old and above[-1:] != ["acting"]
 
 
 def _acts(one: Protected) -> bool:
