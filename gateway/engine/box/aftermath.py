@@ -102,8 +102,10 @@ def _inside_new_secrets(
     while waiting:
         folder = waiting.pop()
         if folder.kind == "secret_folder" and folder.path not in old:
-            found, _ = Searcher(root / folder.path).search_blocking()
-            inside = [replace(entry, path=f"{folder.path}/{entry.path}") for entry in found]
+            # from `./`, because it is no root of a workspace, where `logs` acts
+            found, _ = Searcher(root / folder.path, "./").search_blocking()
+            paths = (f"{folder.path}/{entry.path.removeprefix('./')}" for entry in found)
+            inside = [replace(entry, path=path) for entry, path in zip(found, paths, strict=True)]
             yield from inside
             waiting += inside
 

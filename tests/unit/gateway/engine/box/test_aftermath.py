@@ -33,3 +33,18 @@ def test_the_entries_are_not_compared_with_one_another(
     assert len(restore_blocking(tmp_path, (), after, at="/at").removed) == COUNT
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
     assert Watched.compared <= COUNT
+
+
+def test_a_new_folder_of_secrets_is_no_root_of_a_workspace(tmp_path: Path) -> None:
+    for name in (
+        "logs",
+        ".candor-worktrees/x",
+        "CLAUDE.md",
+        "logs/.vscode",
+        "k.pem/logs/.mcp.json",
+    ):
+        (tmp_path / ".aws" / name).mkdir(parents=True)
+    after, _ = Searcher(tmp_path).search_blocking()
+    removed = restore_blocking(tmp_path, (), after, at="/at").removed
+    assert sorted(removed) == [".aws/CLAUDE.md", ".aws/k.pem/logs/.mcp.json", ".aws/logs/.vscode"]
+    assert (tmp_path / ".aws/.candor-worktrees/x").is_dir()
