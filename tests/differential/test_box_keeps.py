@@ -161,6 +161,10 @@ def protected_files(workspace: Path) -> dict[str, bytes]:
             [".git/COMMIT_EDITMSG", ".git/logs/refs/x"],
         ),
         (
+            "cd .git; rm HEAD; for name in HEAD COMMIT_EDITMSG FETCH_HEAD; do ln -s refs/heads/main $name; done",
+            [".git/COMMIT_EDITMSG", ".git/FETCH_HEAD"],
+        ),
+        (
             "mkdir -p .git/x/.git .git/y/objects .git/y/refs; cd .git/y; > HEAD; mkdir hooks; ln -s .git/y ../../src",
             [".git/x/.git", ".git/y/hooks"],
         ),

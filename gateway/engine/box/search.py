@@ -47,6 +47,10 @@ _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
 """Of a repository: the folders of others' settings."""
 _ACTING_ALONE: Final = ACTING_IN_REPOSITORY - _WITH_SETTINGS
 _SECRET_IN_REPOSITORY: Final = "credentials"  # noqa: S105  a name
+_SYMBOLIC: Final = "HEAD"
+"""With what stands in `refs`: git may make a link of it (`core.preferSymlinkRefs`), and writes
+through no such link. Through others it does: a message would replace a branch.
+"""
 _SHOWN_CHARS: Final = 200
 _SETTLED_NS: Final = 1_000_000_000
 """A folder that changed within this time before it was read may have changed again unseen."""
@@ -206,7 +210,8 @@ def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int,
         protected = _protect_in_repository(path, entry) if is_repository else None
         protected = protected or _protect(path, (*parts, entry.name), entry)
         if protected is None and (is_repository or may_hold_acting(entry.name)):
-            protected = _find_open_link(path, entry, is_in_repository=is_repository)
+            is_reference = is_repository and entry.name == _SYMBOLIC
+            protected = _find_open_link(path, entry, may_be_reference=is_reference)
         if protected is not None:
             found.append(protected)
         is_searched = protected is None or protected.kind == "acting"
@@ -244,7 +249,8 @@ def _look_in_git(
             protected = _describe(path, entry, is_secret=False)
         if is_read_only and protected and not (protected.is_secret or is_settings(entry.name)):
             protected = None
-        protected = protected or _find_open_link(path, entry, is_in_repository=True)
+        is_reference = "refs" in inside or entry.name == _SYMBOLIC
+        protected = protected or _find_open_link(path, entry, may_be_reference=is_reference)
         if protected is not None:
             found.append(protected)
     unsearched = {item.path.rpartition("/")[2] for item in found} if inside else _ACTING_ALONE
@@ -252,15 +258,15 @@ def _look_in_git(
 
 
 def _find_open_link(
-    above: str, entry: os.DirEntry[str], *, is_in_repository: bool
+    above: str, entry: os.DirEntry[str], *, may_be_reference: bool
 ) -> Protected | None:
-    """Return a link, unless it is a reference that git makes (`core.preferSymlinkRefs`)."""
+    """Return a link, unless it is a reference that git made."""
     if not entry.is_symlink():
         return None
     target = read_link(entry.path)
     if not target:
         return None
-    if is_in_repository and target.startswith("refs/") and ".." not in target.split("/"):
+    if may_be_reference and target.startswith("refs/") and ".." not in target.split("/"):
         return None
     return Protected(path=f"{above}{entry.name}", kind="open_link", target=target)
 
