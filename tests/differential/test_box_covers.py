@@ -165,6 +165,13 @@ def test_a_secret_that_a_link_leads_to_stays_covered_whatever_becomes_of_the_way
     assert SECRET not in bench.run("cat shared/x.txt").output
 
 
+def test_a_folder_with_a_link_out_of_the_workspace_can_be_removed(bench: Bench) -> None:
+    bench.write("sub/y.txt", "")
+    (bench.workspace / "sub/.netrc").symlink_to("/nowhere/x.txt")
+    assert bench.run("rm -r sub").output == ""
+    assert not (bench.workspace / "sub").exists()
+
+
 def test_links_of_a_command_on_the_way_of_a_protected_one_stay(bench: Bench) -> None:
     bench.write("x", "")
     (bench.workspace / "theirs").symlink_to("x")

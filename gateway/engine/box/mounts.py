@@ -71,7 +71,7 @@ def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> S
     mounts = [Mount(kind, folder.at, root)]
     shown = sorted(_with_places(found), key=lambda entry: entry.is_secret)
     covered = {entry.path: entry for entry in shown}  # a secret, if it is something else as well
-    pinned = [entry.path for entry in found if entry.kind == "way" or _is_secret_link(entry)]
+    pinned = [entry.path for entry in found if entry.kind == "way" or _tells_of_secret(entry)]
     folders = ancestors([*covered, *pinned])
     for path in sorted({*covered, *folders}, key=lambda path: path.split("/")):
         try:
@@ -115,8 +115,9 @@ def _with_places(found: Sequence[Protected]) -> Iterator[Protected]:
             yield replace(entry, path=entry.place, kind=kind)
 
 
-def _is_secret_link(entry: Protected) -> bool:
-    return entry.kind == "link" and entry.is_secret
+def _tells_of_secret(entry: Protected) -> bool:
+    """Return whether an entry is a link that alone says that a file of the workspace is secret."""
+    return entry.kind == "link" and entry.is_secret and entry.place != ""
 
 
 def _open_mount(
