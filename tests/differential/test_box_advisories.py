@@ -98,11 +98,13 @@ def test_cve_2026_41397_what_is_put_right_after_a_command_follows_no_link_out(
 
 @pytest.mark.parametrize("swap", ["ln -s {outside} d", "echo > d", ":"])
 def test_a_protected_link_is_not_put_back_where_its_folder_was(bench: Bench, swap: str) -> None:
-    """The broker would delete what has its name elsewhere, and put it there."""
+    """The broker would delete what has its name elsewhere, and put it there. A folder of a link into
+    the workspace cannot be moved, so this one leads out of it.
+    """
     outside = bench.root / "outside"
     (outside / ".ssh").mkdir()
     os.chown(outside / ".ssh", bench.starter, bench.starter)
-    assert bench.run("mkdir d && ln -s ../evil d/.ssh").output == ""
+    assert bench.run("mkdir d && ln -s ../../evil d/.ssh").output == ""
     ran = bench.run(f"mv d e && {swap.format(outside=outside)}")
     assert (ran.code, ran.output) == (0, "")
     assert sorted(path.name for path in outside.iterdir()) == [".ssh", "kept"]
