@@ -27,6 +27,23 @@ def hold(chat: ChatPage, address: str, method: str = "POST") -> list[Route]:
     return held
 
 
+def take_back(chat: ChatPage, message: str, *, beside: str) -> tuple[str, list[Route]]:
+    """Take a message back that waits behind a turn, with other words in the box, and leave before
+    that is answered; return the conversation's address and the request.
+    """
+    chat.send(HELD)
+    expect(chat.get("stop")).to_be_visible()
+    chat.send(message)
+    expect(chat.get("queued-item")).to_have_count(1)
+    address = f"/#/c/{chat.conversation_id}"
+    held = hold(chat, "**/queue/*", "DELETE")
+    chat.composer.fill(beside)
+    with chat.page.expect_request("**/queue/*"):
+        chat.get("take-back").click()
+    chat.go_to_start()
+    return address, held
+
+
 def answer(chat: ChatPage, held: list[Route]) -> None:
     """Send the held requests to the server, and hold none back any more."""
     for route in held:
@@ -83,16 +100,7 @@ def test_an_edited_message_is_there_for_somebody_who_left_before_it_was_sent(
 
 
 def test_a_message_taken_back_goes_to_its_own_conversation(chat: ChatPage) -> None:
-    chat.send(HELD)
-    expect(chat.get("stop")).to_be_visible()
-    chat.send("my ferry is Nobody")
-    expect(chat.get("queued-item")).to_have_count(1)
-    address = f"/#/c/{chat.conversation_id}"
-    held = hold(chat, "**/queue/*", "DELETE")
-    chat.composer.fill("and more")
-    with chat.page.expect_request("**/queue/*"):
-        chat.get("take-back").click()
-    chat.go_to_start()
+    address, held = take_back(chat, "my ferry is Nobody", beside="and more")
     chat.composer.fill("a new one")
 
     with chat.page.expect_response("**/queue/*"):
@@ -107,15 +115,7 @@ def test_a_message_taken_back_goes_to_its_own_conversation(chat: ChatPage) -> No
 
 
 def test_a_message_taken_back_comes_to_whoever_has_come_back(chat: ChatPage) -> None:
-    chat.send(HELD)
-    expect(chat.get("stop")).to_be_visible()
-    chat.send("我的渡船叫无名")
-    expect(chat.get("queued-item")).to_have_count(1)
-    address = f"/#/c/{chat.conversation_id}"
-    held = hold(chat, "**/queue/*", "DELETE")
-    with chat.page.expect_request("**/queue/*"):
-        chat.get("take-back").click()
-    chat.go_to_start()
+    address, held = take_back(chat, "我的渡船叫无名", beside="")
     chat.go(address)
     expect(chat.get("stop")).to_be_visible()
     chat.composer.fill("and more")
