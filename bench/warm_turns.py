@@ -1,4 +1,4 @@
-"""Warm turns with memory off, empty and filled, side by side with the bare SDK, in one run.
+"""Warm turns with memory off, empty without and with vectors, and filled, side by side with the bare SDK, in one run.
 
 A first text, ten turns at once, and the processor time that a server spends on a turn. The time counts what is
 written after a turn, too: it is read over the whole run, less what the idle server spends meanwhile.
@@ -28,6 +28,8 @@ from bench.stand_in import stand_in
 
 AT_ONCE = 10
 BARE, OFF, EMPTY, FILLED = "bare SDK", "memory off", "empty memory", "filled memory"
+VECTORS = "empty memory with vectors"
+"""As `make run` serves; the others search by words alone."""
 FIRST_TEXT, LAST_AT_ONCE = "warm", f"last of {AT_ONCE} warm at once"
 SCRIPT = '```candor-script\n[{"text": "Here is a short answer of a few words."}]\n```'
 _ROUNDS_BEFORE = 3
@@ -102,7 +104,7 @@ class WarmTurns:
         )
         show_table(f"Warm turns, medians of {rounds}; filled: {items} items", ["", *sides], rows)
         of = medians[FIRST_TEXT]
-        for name in (EMPTY, FILLED):
+        for name in (EMPTY, VECTORS, FILLED):
             print(
                 f"  {name} above {OFF}: first text {of[name] - of[OFF]:+.1f} ms,"
                 f" server's processor {cpu[name] - cpu[OFF]:+.1f} ms a turn"
@@ -149,12 +151,13 @@ async def measure(
             directory / "workspace", model["ANTHROPIC_BASE_URL"], directory / "bare"
         )
         sides = [await _bare_side(stack, options)]
-        for name in (OFF, EMPTY, FILLED):
+        for name in (OFF, EMPTY, VECTORS, FILLED):
             own = directory / name.replace(" ", "-")
             await anyio.Path(own).mkdir()
             if name == FILLED:
                 await fill(own / "data", items)
-            sides.append(await _gateway_side(stack, own, model, name))
+            embedder = {"CANDOR_EMBEDDER": "multilingual"} if name == VECTORS else {}
+            sides.append(await _gateway_side(stack, own, {**model, **embedder}, name))
         for _ in range(_ROUNDS_BEFORE):
             await _one_each(sides, next(questions))
             await _all_at_once(sides, next(questions))
