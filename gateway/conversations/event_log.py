@@ -22,7 +22,7 @@ from typing import Any
 import anyio
 
 from gateway.conversations.feed import EventFeed, OnShown, Subscription
-from gateway.conversations.model import COMPLETED, DELTAS, Turn, TurnEvent
+from gateway.conversations.model import COMPLETED, DELTAS, UNSYNCED, Turn, TurnEvent
 from gateway.conversations.sql.events import EventStore
 from gateway.conversations.sql.turns import TurnStore
 from gateway.ids import ConversationId, TurnId
@@ -112,7 +112,7 @@ class TurnEvents:
             return
         if kind in DELTAS and self._join(kind, fields):
             return
-        self._last = self._entry(self.make_event(kind, fields), is_synced=kind not in DELTAS)
+        self._last = self._entry(self.make_event(kind, fields), is_synced=kind not in UNSYNCED)
         self._enqueue(self._last)
 
     def _enqueue(self, entry: _Entry) -> None:

@@ -258,6 +258,9 @@ not stored.
 DELTAS = frozenset({"text.delta", "thinking.delta"})
 """The types of events that are a piece of text; pieces that follow each other may be joined."""
 
+UNSYNCED = DELTAS | {"memory.injected"}
+"""The types of events that a cut of the power may lose: the turn's result repeats them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationChange:

@@ -168,12 +168,17 @@ class SqlChronicle:
         self._talk_waits = talk_waits
 
     async def record(
-        self, recordings: Sequence[Recording], guard: Guard = unguarded
+        self,
+        recordings: Sequence[Recording],
+        guard: Guard = unguarded,
+        *,
+        is_synced: bool = True,
     ) -> Sequence[str]:
         """Write all of them or none, in one transaction; return the ids that were new.
 
-        An id that is already there is skipped. A `turn.completed` marks its turn as ended. Raise
-        `StoreUnavailable` if nothing was written, and what `guard` raises.
+        An id that is already there is skipped. A `turn.completed` marks its turn as ended. If not
+        `is_synced`, a cut of the power may lose them. Raise `StoreUnavailable` if nothing was
+        written, and what `guard` raises.
         """
 
         def work(writer: Connection) -> list[str]:
@@ -183,7 +188,7 @@ class SqlChronicle:
                 mark_talk_blocking(writer, recordings)
             return new
 
-        return await self._database.write(work)
+        return await self._database.write(work, is_synced=is_synced)
 
     async def page(
         self,

@@ -1,6 +1,7 @@
 """Records intents in the background that no turn waits for.
 
-The queue is bounded: if the chronicle cannot keep up, the oldest intents are dropped and counted.
+The queue is bounded: if the chronicle cannot keep up, the oldest intents are dropped and counted. A
+cut of the power may lose the last ones.
 """
 
 import logging
@@ -83,7 +84,7 @@ class IntentQueue:
     async def _record_batch(self, batch: Sequence[MemoryIntent]) -> None:
         """Record a batch; if one is refused, record each by itself."""
         try:
-            await self._recorder.record_intents(batch)
+            await self._recorder.record_intents(batch, is_synced=False)
         except IntentRefused:
             if len(batch) == 1:
                 self.dropped += 1

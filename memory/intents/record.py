@@ -69,11 +69,12 @@ class IntentRecorder:
         return bool(await self.record_intents([intent]))
 
     async def record_intents(
-        self, intents: Sequence[MemoryIntent], guard: Guard = unguarded
+        self, intents: Sequence[MemoryIntent], guard: Guard = unguarded, *, is_synced: bool = True
     ) -> Sequence[str]:
         """Record several in one transaction, all or none; return the ids that were new, in order.
 
-        Many and long texts are masked in a worker thread. Raises as `record_intent` and `guard` do.
+        Many and long texts are masked in a worker thread. If not `is_synced`, a cut of the power
+        may lose them. Raises as `record_intent` and `guard` do.
         """
         if not intents:
             return []
@@ -85,7 +86,8 @@ class IntentRecorder:
             recordings = masked()
         else:
             recordings = await anyio.to_thread.run_sync(masked, limiter=self._threads)
-        return list(dict.fromkeys(await self._chronicle.record(recordings, guard)))
+        new = await self._chronicle.record(recordings, guard, is_synced=is_synced)
+        return list(dict.fromkeys(new))
 
     def runtime_line(self, intent: MemoryIntent) -> str | None:
         """Return the text for the turn's log; None if the policy keeps the intent out of it."""

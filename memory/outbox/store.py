@@ -82,7 +82,7 @@ class SqlOutboxStore:
     async def due(
         self, backend: str, now: datetime, *, limit: int, until: datetime
     ) -> Sequence[Delivery]:
-        """See `DeliveryQueue.due`."""
+        """See `DeliveryQueue.due`. A cut of the power may lose the lease."""
 
         def take(connection: Connection) -> list[Delivery]:
             rows = connection.execute(
@@ -96,7 +96,7 @@ class SqlOutboxStore:
             )
             return [read_value(Delivery, row) for row in rows]
 
-        return await self._database.write(take)
+        return await self._database.write(take, is_synced=False)
 
     async def delivered(
         self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
@@ -124,18 +124,19 @@ class SqlOutboxStore:
     async def failed(
         self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
     ) -> None:
-        """See `DeliveryQueue.failed`."""
+        """See `DeliveryQueue.failed`. A cut of the power may lose it, and it is tried again."""
         status = "dead" if due_at is None else "pending"
         await self._database.execute(
             "UPDATE outbox SET status = ?, attempts = attempts + 1, last_error = ?, due_at = ?"
             " WHERE id = ? AND status = 'pending'",
             (status, error, rfc3339(due_at or now), delivery.id),
+            is_synced=False,
         )
 
     async def postpone(self, delivery: Delivery, *, due_at: datetime) -> None:
         """See `DeliveryQueue.postpone`."""
         sql = "UPDATE outbox SET due_at = ? WHERE id = ? AND status = 'pending'"
-        await self._database.execute(sql, (rfc3339(due_at), delivery.id))
+        await self._database.execute(sql, (rfc3339(due_at), delivery.id), is_synced=False)
 
     async def release(self, backend: str, now: datetime, *, latest: datetime) -> None:
         """Make leased and untried deliveries due, and tried ones that are due after `latest`, while
@@ -145,6 +146,7 @@ class SqlOutboxStore:
             "UPDATE outbox SET due_at = :now WHERE backend = :backend AND status = 'pending'"
             " AND due_at > :now AND (attempts = 0 OR due_at > :latest)",
             {"now": rfc3339(now), "backend": backend, "latest": rfc3339(latest)},
+            is_synced=False,
         )
 
     async def next_due_at(self, backend: str) -> datetime | None:

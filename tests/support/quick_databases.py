@@ -30,6 +30,19 @@ def be_as_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_migrate_blocking", _MIGRATE)
 
 
+async def levels_of_writes(opened: database.Database) -> list[str]:
+    """Return a list that gets how synchronous each further transaction is."""
+    levels: list[str] = []
+
+    def note(statement: str) -> None:
+        name, _, level = statement.partition("=")
+        if name == "PRAGMA synchronous":
+            levels.append(level)
+
+    await opened.write(lambda writer: writer.set_trace_callback(note))
+    return levels
+
+
 def _migrate_blocking(writer: sqlite3.Connection, migrations: Sequence[str]) -> None:
     """Copy what the same migrations made of the first new file; a file with tables takes its own steps."""
     steps = tuple(migrations)

@@ -12,7 +12,7 @@ from gateway.conversations.model import COMPLETED
 from gateway.ids import TurnId
 from memory.errors import StoreConflict
 from tests.conformance.suites.conversation_values import AT, conversation, ended, event, turn
-from tests.support.quick_databases import be_as_shipped
+from tests.support.quick_databases import be_as_shipped, levels_of_writes
 from tests.unit.gateway.conversations.faulty_log import complete, numbers, running, take, texts
 
 
@@ -173,22 +173,25 @@ async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: 
         assert bench.disk.writes == [["trn_a1:1"], ["trn_a1:2"], ["trn_a1:3", "trn_a1:4"]]
 
 
-async def test_only_text_and_an_ending_that_is_stored_already_do_not_wait_for_the_disk(
+async def test_only_text_what_memory_showed_and_an_ending_that_is_stored_do_not_wait_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     be_as_shipped(monkeypatch)
     async with running(tmp_path) as bench:
         one, events = await bench.begin("a1", "a")
-        said: list[str] = []
-        await bench.database.write(lambda writer: writer.set_trace_callback(said.append))
-        for kinds in (["text.delta"], ["thinking.delta", "notice"], ["text.delta"]):
+        levels = await levels_of_writes(bench.database)
+        for kinds in (
+            ["text.delta"],
+            ["thinking.delta", "notice"],
+            ["memory.injected"],
+            ["text.delta"],
+        ):
             for kind in kinds:
                 events.emit(kind, text="a")
             await bench.until_stored()
         await events.note_ending(ended(one))
         await events.complete(ended(one), {}, is_synced=False)
-        levels = [line.split("=")[1] for line in said if line.startswith("PRAGMA synchronous=")]
-        assert levels == ["NORMAL", "FULL", "NORMAL", "FULL", "NORMAL"]
+        assert levels == ["NORMAL", "FULL", "NORMAL", "NORMAL", "FULL", "NORMAL"]
 
 
 async def test_a_turns_first_event_is_stored_and_shown_with_the_turn(tmp_path: Path) -> None:

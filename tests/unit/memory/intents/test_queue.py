@@ -18,6 +18,7 @@ from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.episodes import open_memory
 from tests.support.intents import tool_result
+from tests.support.quick_databases import be_as_shipped, levels_of_writes
 
 WAIT_S = 30
 
@@ -36,13 +37,13 @@ class Watched(SqlChronicle):
         self.asked = anyio.Event()
 
     async def record(
-        self, recordings: Sequence[Recording], guard: Guard = unguarded
+        self, recordings: Sequence[Recording], guard: Guard = unguarded, *, is_synced: bool = True
     ) -> Sequence[str]:
         self.asked.set()
         await self.opened.wait()
         if self.errors:
             raise self.errors.pop()
-        new = await super().record(recordings, guard)
+        new = await super().record(recordings, guard, is_synced=is_synced)
         self.ids += new
         self.changed.set()
         return new
@@ -61,6 +62,7 @@ class Opened:
     queue: IntentQueue
     chronicle: Watched
     tasks: TaskGroup
+    database: Database
 
     def put(self, intents: Iterable[MemoryIntent]) -> None:
         for intent in intents:
@@ -72,7 +74,7 @@ async def opened(directory: Path) -> AsyncIterator[Opened]:
     async with open_memory(directory) as database, anyio.create_task_group() as tasks:
         chronicle = Watched(database)
         queue = IntentQueue(IntentRecorder(chronicle, mask_secrets), pause_s=0)
-        yield Opened(queue, chronicle, tasks)
+        yield Opened(queue, chronicle, tasks, database)
         tasks.cancel_scope.cancel()
 
 
@@ -86,6 +88,18 @@ async def test_what_is_put_is_recorded_in_its_order(tmp_path: Path) -> None:
         await here.chronicle.until(250)
         assert here.chronicle.ids == ids(given)
         assert here.queue.dropped == 0
+
+
+async def test_it_does_not_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be_as_shipped(monkeypatch)
+    async with opened(tmp_path) as here:
+        levels = await levels_of_writes(here.database)
+        here.put(calls(2))
+        here.tasks.start_soon(here.queue.run)
+        await here.chronicle.until(2)
+        assert set(levels) == {"NORMAL"}
 
 
 async def test_what_waits_at_the_end_is_recorded_all_the_same(tmp_path: Path) -> None:

@@ -104,9 +104,9 @@ async def test_a_turns_intents_are_one_transaction_and_recording_again_changes_n
     writes: list[object] = []
     write = database.write
 
-    async def counted(work: Any) -> Any:
+    async def counted(work: Any, **how: bool) -> Any:
         writes.append(work)
-        return await write(work)
+        return await write(work, **how)
 
     intents = [build(HAPPENING) for build in BUILT.values()]
     told = recorder(SqlChronicle(database))

@@ -8,6 +8,7 @@ import anyio.lowlevel
 import pytest
 
 from memory.errors import DeliveryRefused
+from tests.support.quick_databases import be_as_shipped, levels_of_writes
 from tests.unit.memory.outbox.open_outbox import LIMITS, OPEN_S, item, unavailable, world
 
 
@@ -23,6 +24,19 @@ async def test_what_is_due_is_delivered_oldest_first_and_noted_with_its_links(
         assert here.results == [(item_id, "delivered", None) for item_id in ids]
         assert [entry.remote_id for entry in await here.store.links_of("epi_3")] == ["epi_3"]
         assert await here.delivering.drain() == 0
+
+
+async def test_only_what_was_delivered_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leases and failures are repeated by the next start."""
+    be_as_shipped(monkeypatch)
+    async with world(tmp_path, "epi_1", "epi_2") as here:
+        here.backend.answer = {"epi_1": None, "epi_2": unavailable("epi_2")}.get
+        levels = await levels_of_writes(here.database)
+        await here.delivering.drain()
+        assert here.results == [("epi_1", "delivered", None), ("epi_2", "failed", "It is away.")]
+        assert levels == ["NORMAL", "FULL", "NORMAL", "NORMAL"]
 
 
 async def test_an_item_that_is_gone_is_nothing_to_do_and_its_links_stay(tmp_path: Path) -> None:
