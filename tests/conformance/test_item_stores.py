@@ -204,6 +204,7 @@ WRONG_PARTS: list[tuple[Any, str, Any, str, dict[str, Any]]] = [
     (fulltext_index, "_beside", lambda *_: [], "what_was_said_before_and_after_finds_a_line", {}),
     (fulltext_index, "reindex_neighbours_blocking", lambda *_: None, "comes_changes_or_goes", {}),
     (fulltext_index, "_ends", lambda words, most: words[:most], "by_its_beginning_and_its_end", {}),
+    (fulltext_search, "_most_points", lambda some, most: sorted(some)[:most], "equally_well", {}),
     (fulltext_search, "token", lambda *_: "kx OR o", "others_items_take_no_place", {}),
     (Fts5Index, "having", lambda _, term, __: f'{term}"', "no_question_is_an_error", {}),
     (question_words, "is_stop", lambda _: False, "none_of_the_words", {"question": "what is the"}),

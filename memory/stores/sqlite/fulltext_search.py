@@ -175,7 +175,7 @@ class FulltextSearch:
         judged: dict[tuple[str, str], bool] = {}  # most rows have the same labels
         for first in range(0, most * _LOOKED_AT, most):
             part = seqs[first : first + most]
-            for row in words.read(part):
+            for row in sorted(words.read(part), key=lambda row: part.index(row.seq)):
                 labelled = (row.kind, row.labels)
                 if labelled not in judged:
                     judged[labelled] = self._carries(*labelled)
@@ -224,7 +224,7 @@ class FulltextSearch:
                 if only_cases
                 else is_weak(covered[seq]),
             )
-            for seq, score in sorted(points.items(), key=lambda hit: (-hit[1], hit[0]))
+            for score, seq in sorted(((points[seq], seq) for seq in points), reverse=True)
         ]
 
 
@@ -259,10 +259,10 @@ def _points(texts: Texts, chosen: _Chosen) -> dict[int, float]:
 
 
 def _most_points(points: Mapping[int, float], most: int) -> list[int]:
-    """Return so many rows, those with the most points first; of equal ones, those written first."""
+    """Return so many rows, those with the most points first; of equal ones, the newest first."""
     least = sorted(points.values(), reverse=True)[:most][-1:]
-    rows = [(-value, seq) for seq, value in points.items() if value >= least[0]] if least else []
-    return [seq for _, seq in sorted(rows)[:most]]
+    rows = [(value, seq) for seq, value in points.items() if value >= least[0]] if least else []
+    return [seq for _, seq in sorted(rows, reverse=True)[:most]]
 
 
 def _affordable(counts: Mapping[str, int]) -> Iterator[str]:

@@ -116,9 +116,15 @@ class ItemStoreSuite(ItemKeepingSuite):
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
         assert hits[0].coverage > hits[1].coverage > hits[-1].coverage
 
+    async def test_of_what_fits_equally_well_the_newest_comes_first(
+        self, opened: OpenItems
+    ) -> None:
+        await opened.put([item(f"{n}", f"deploy run{n}") for n in range(100)])
+        assert await found(opened, "the last deploy", limit=3) == ["99", "98", "97"]
+
     async def test_a_rare_word_counts_more_than_a_common_one(self, opened: OpenItems) -> None:
-        await opened.put([item(f"{n}", "服务 检查 done") for n in range(30)])
         await opened.put([item("rare", "熔断 检查 done")])
+        await opened.put([item(f"{n}", "服务 检查 done") for n in range(30)])
         hits = await opened.store.search("服务 熔断", ANN, limit=50)
         assert hits[0].item_id == "epi_rare"
         assert hits[0].coverage > 1.5 * hits[1].coverage > 0
@@ -131,8 +137,8 @@ class ItemStoreSuite(ItemKeepingSuite):
     async def test_a_title_counts_more_than_the_text(self, opened: OpenItems) -> None:
         await opened.put(
             [
-                item("text", "the ledger is closed", title="month end"),
                 item("title", "month end is near", title="the ledger"),
+                item("text", "the ledger is closed", title="month end"),
             ]
         )
         assert await found(opened, "ledger") == ["title", "text"]
@@ -154,14 +160,14 @@ class ItemStoreSuite(ItemKeepingSuite):
         said = {"turn_id": "trn_1", "conversation_id": "cnv_1"}
         await opened.put(
             [
+                item("edited", "payroll and more words", kind="note", revision=2, **said),
+                item("changed", "payroll and more words", revision=2),
+                item("new", "payroll and more words", turn_id="trn_2"),
                 *(item(f"{n}", f"payroll {n}", kind="turn", **said) for n in range(3)),
                 item("renamed", "payroll", kind="turn", revision=2, **said),
                 item("made", "payroll", revision=2, **said),
                 item("noted", "payroll", kind="note", **said),
                 item("shown", "payroll"),
-                item("edited", "payroll and more words", kind="note", revision=2, **said),
-                item("changed", "payroll and more words", revision=2),
-                item("new", "payroll and more words", turn_id="trn_2"),
             ]
         )
         names = await found(opened, "payroll", limit=3, seen=seen)
@@ -172,10 +178,10 @@ class ItemStoreSuite(ItemKeepingSuite):
         self, opened: OpenItems
     ) -> None:
         at = datetime(2026, 3, 5, 12, tzinfo=UTC)
+        await opened.put([item("it", "the payroll of a long and busy month", occurred_at=at)])
         await opened.put(
             [item(f"x{n}", "payroll payroll", occurred_at=at - timedelta(days=3)) for n in range(9)]
         )
-        await opened.put([item("it", "the payroll of a long and busy month", occurred_at=at)])
         for span in (TimeSpan.of("2026-03-05", None), TimeSpan.of("2026-03-05", "2026-03-05")):
             assert await found(opened, "payroll", limit=1, span=span) == ["it"]
             newest = await opened.store.newest(ANN, limit=9, span=span)
@@ -201,8 +207,8 @@ class ItemStoreSuite(ItemKeepingSuite):
         assert len(await found(opened, "payroll", limit=2)) == 2
 
     async def test_others_items_take_no_place(self, opened: OpenItems) -> None:
-        await opened.put([item(f"b{n}", "payroll payroll", scope=BOB) for n in range(40)])
         await opened.put([item("a", "the payroll of a long and busy month of the year")])
+        await opened.put([item(f"b{n}", "payroll payroll", scope=BOB) for n in range(40)])
         assert await found(opened, "payroll", limit=1) == ["a"]
 
     async def test_a_long_text_is_found_by_its_beginning_and_its_end(
@@ -213,9 +219,9 @@ class ItemStoreSuite(ItemKeepingSuite):
             assert await found(opened, word) == ["1"], word
 
     async def test_the_end_of_a_long_question_counts(self, opened: OpenItems) -> None:
-        await opened.put([item("old", "lighthouse ferry"), item("new", "cello lesson")])
+        await opened.put([item("end", "cello lesson"), item("begin", "lighthouse ferry")])
         asked = f"lighthouse ferry. {'talk about this and that ' * 2000} cello lesson?"
-        assert (await found(opened, asked))[0] == "new"
+        assert (await found(opened, asked))[0] == "end"
 
     async def test_what_was_said_before_and_after_finds_a_line(self, opened: OpenItems) -> None:
         lines = ["which instrument now", "the cello since march", "我很喜欢它的声音"]

@@ -164,7 +164,7 @@ class ItemKeepingSuite(OpenedSuite):
         assert await opened.store.get("epi_1", ANN) == new
 
     async def test_what_was_deleted_is_nowhere(self, opened: OpenItems) -> None:
-        await opened.put([item(body="payroll 工资"), item("2", f"payroll {'of many others ' * 9}")])
+        await opened.put([item("2", f"payroll {'of many others ' * 9}"), item(body="payroll 工资")])
         assert await found(opened, "payroll", limit=1) == ["1"]
         assert await opened.delete("epi_1")
         assert await found(opened, "payroll", limit=1) == ["2"]

@@ -196,7 +196,14 @@ def found(
 def test_what_carries_the_label_is_found_however_many_fit_better(others: int) -> None:
     best = [(f"b{n}", "kafka lag kafka lag", BANK, KINDS[0]) for n in range(others)]
     mine = [(f"s{n}", f"kafka and number{n}", SHOP, KINDS[0]) for n in range(3)]
-    assert found([*best, *mine], "kafka lag", SHOP) == ["s0", "s1", "s2"]
+    assert found([*best, *mine], "kafka lag", SHOP) == ["s2", "s1", "s0"]
+
+
+def test_of_what_carries_the_label_and_fits_equally_well_the_newest_is_found() -> None:
+    older = [(f"s{n}", "kafka", SHOP, KINDS[0]) for n in range(9)]
+    others = [(f"b{n}", "kafka", BANK, KINDS[0]) for n in range(2)]
+    newest = [("s9", "kafka", SHOP, KINDS[0])]
+    assert found([*older, *others, *newest], "kafka", SHOP) == ["s9", "s8", "s7"]
 
 
 def test_of_a_word_in_very_many_rows_the_newest_with_the_label_are_found(
