@@ -132,8 +132,8 @@ class FactTools:
     async def _copies(
         self, forgotten: Sequence[Forgotten], told: Sequence[str], scope: Scope
     ) -> list[Item]:
-        """Return notes, turns and episodes that have a forgotten fact, or the words that told it,
-        word for word.
+        """Return facts, notes, turns and episodes that have a forgotten fact, or the words that
+        told it, word for word.
         """
         texts = [
             text for item in forgotten if item.text for text in (item.text, *texts_of(item.earlier))
@@ -141,7 +141,7 @@ class FactTools:
         if not texts:
             return []
         found = await self._search.search(
-            [*texts, *told], scope=scope, kinds=("note", "turn", "episode")
+            [*texts, *told], scope=scope, kinds=("fact", "note", "turn", "episode")
         )
         forms = [plain(text) for text in texts]
         items = [hit.item for hit in found.hits]

@@ -209,6 +209,21 @@ async def test_the_agent_learns_where_the_words_that_told_a_forgotten_fact_still
         assert item.turn_id == elsewhere["turn_id"]
 
 
+async def test_the_agent_learns_which_other_fact_still_says_what_was_forgotten(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        told = "My locker is number 14 and my desk is by the door"
+        locker = remember("The person's locker has the number 14.", told)
+        (fact_id,) = saved_ids(await services.ask(saying(told, locker)))
+        desk = remember("The person's desk is by the door.", told)
+        (desk_id,) = saved_ids(await services.ask(saying(f"{told}.", desk)))
+        words = "please forget the locker"
+        result = await services.ask(saying(words, forget(words, fact_id)))
+        still = json.loads(await answer_of(services, result))["still_said_in"]
+        assert [copy["id"] for copy in still if copy["kind"] == "fact"] == [desk_id]
+
+
 async def test_no_answer_that_had_it_says_what_was_forgotten(tmp_path: Path) -> None:
     """The agent was shown the fact, or found it; its answers say it in the record and chronicle."""
     words = "please forget my locker"
