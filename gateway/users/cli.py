@@ -42,7 +42,12 @@ from policies.explain import printable
 T = TypeVar("T")
 _MAX_DAYS: Final = 3650
 _MAX_LIMIT: Final = 10_000
-_NOT_ON: Final = "A server takes such tokens with CANDOR_USERS=on, which is not set here."
+_NOT_ON: Final = (
+    "A server looks for users and tokens of the database with CANDOR_USERS=on, which is not set"
+    " here."
+)
+_COUNT_WHERE_ON: Final = frozenset({"add", "role", "disable", "enable"})
+"""Subcommands of `user` and `token` whose effect takes a server with `CANDOR_USERS=on`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +83,7 @@ def run_users_command(
         await given.run(call)
 
     _run_on_accounts(run, settings, now)
-    if command == "token" and given.does == "add" and settings.users == "off":
+    if settings.users == "off" and vars(given).get("does") in _COUNT_WHERE_ON:
         say(_NOT_ON)
     return 0
 
@@ -146,7 +151,7 @@ async def _set_role(call: _Call) -> None:
 
 async def _disable(call: _Call) -> None:
     await _switch(call, is_disabled=True)
-    call.say(f"disabled: {call.given.user}; a running server refuses this user from now on.")
+    call.say(f"disabled: {call.given.user}; a server with CANDOR_USERS=on refuses this user now.")
 
 
 async def _enable(call: _Call) -> None:
@@ -270,7 +275,7 @@ def _parser_of(command: str) -> _Parser:
 
 
 def _user_parser(parser: _Parser) -> None:
-    commands = parser.add_subparsers(required=True)
+    commands = parser.add_subparsers(dest="does", required=True)
 
     def add(name: str, run: Work, told: str) -> _Parser:
         one = commands.add_parser(name, help=told)

@@ -67,6 +67,22 @@ def test_a_command_counts_in_the_running_server_at_once(tmp_path: Path) -> None:
     assert token.encode() not in kept
 
 
+def test_a_command_says_that_a_server_without_users_of_the_database_goes_by_none(
+    tmp_path: Path,
+) -> None:
+    tokens: dict[str, Any] = {"tokens_file": tmp_path / "tokens"}
+    made = run_app("token", "ada", directory=tmp_path, **tokens)
+    token = made.stdout.splitlines()[-1]
+    for words in (["add"], ["role", "admin"], ["disable"], ["enable"], ["disable"]):
+        done = run_app("user", words[0], "ada", *words[1:], directory=tmp_path, **tokens)
+        assert "CANDOR_USERS=on, which is not set here" in done.stdout.splitlines()[-1]
+    assert "CANDOR_USERS" not in run_app("user", "list", directory=tmp_path, **tokens).stdout
+    with started_server(tmp_path, **tokens) as server:
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = httpx.get(f"{server.url}/session", headers=headers, timeout=DEADLINE_S)
+        assert answer.json() == {"user": "ada", "role": "user", "signed_in_by": "token"}
+
+
 def test_a_wrong_name_or_id_is_told_in_a_sentence(tmp_path: Path) -> None:
     run(tmp_path, "user", "add", "ada")
     for words, told in (
