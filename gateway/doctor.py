@@ -40,7 +40,12 @@ from gateway.http.auth import check_exposure
 from gateway.http.hosts import address_of
 from gateway.instance import holder_of
 from gateway.lost_data import DATABASE, count_damaged_blocking
-from gateway.memory import RESTORE_MEMORY, embedder_choice, require_model_blocking, try_embedder
+from gateway.memory import (
+    embedder_choice,
+    require_model_blocking,
+    told_with_advice,
+    try_embedder,
+)
 from gateway.nodes import find_different_in
 from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
@@ -195,7 +200,7 @@ def _stored_findings(settings: Settings) -> Iterator[Finding]:
         if part.file == DATABASE:
             yield "fault", f"{reason} {where_to_look(settings)}"
         else:
-            yield "fault", f"Memory cannot be used as it is. {reason} {RESTORE_MEMORY}"
+            yield "fault", f"Memory cannot be used as it is. {told_with_advice(reason, settings)}"
     damaged = count_damaged_blocking(settings)
     if settings.database_url is not None:
         try:

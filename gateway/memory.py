@@ -30,7 +30,7 @@ from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice, has_embedder, make_embedder
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 from memory.intents.masking import Mask
 from memory.intents.registry import IntentRefused
 from memory.items.item import KINDS
@@ -59,11 +59,12 @@ from policies.secrets import mask_secrets
 _log = logging.getLogger(__name__)
 
 _PARTS = 1_000_000
-RESTORE_MEMORY = (
+_RESTORE = (
     "Restore memory.sqlite3 from a backup, or move it and the files beside it out of the data "
     "directory to"
     " begin with an empty memory; then restart the server."
 )
+_LOOK = "Look at memory.sqlite3 in the directory of CANDOR_DATA_DIR, then restart the server."
 _BACKENDS: Mapping[Memu, Sequence[str]] = {
     "off": (),
     "cli": (memu_cli.NAME,),
@@ -224,11 +225,11 @@ async def open_server_memory(
                 open_memory(plan, now=utc_now, draw=_draw, events=_events(metrics))
             )
         except StoreUnavailable as exc:
-            what_to_do = RESTORE_MEMORY if is_file else where_to_look(settings)
-            reason = f"Memory is off since the server's start. {exc} {what_to_do}"
+            told = told_with_advice(exc, settings)
+            reason = f"Memory is off since the server's start. {told}"
             _log.exception("memory_not_opened", extra={"reason": reason})
             if settings.node_url is not None:  # it may get the duty, also for memory
-                raise StartError(f"Memory cannot be opened. {exc} {what_to_do}") from exc
+                raise StartError(f"Memory cannot be opened. {told}") from exc
             if is_file and may_be_empty:
                 await anyio.to_thread.run_sync(_remove_empty_blocking, file)
             yield ServerMemory(
@@ -247,10 +248,20 @@ async def open_server_memory(
         )
 
 
+def told_with_advice(exc: StoreUnavailable, settings: Settings) -> str:
+    """Return why memory cannot be opened, and what a person does about it.
+
+    A file is given up only if it is damaged: one that is read-only or in use is whole.
+    """
+    if settings.database_url is not None:
+        return f"{exc} {where_to_look(settings)}"
+    return f"{exc} {_RESTORE if isinstance(exc, StoreDamaged) else _LOOK}"
+
+
 def _refuse_emptied_blocking(path: Path) -> None:
-    """Raise `StoreUnavailable` if the file is empty."""
+    """Raise `StoreDamaged` if the file is empty."""
     if holds_nothing_blocking(path):
-        raise StoreUnavailable("The database is empty, although there are earlier conversations.")
+        raise StoreDamaged("The database is empty, although there are earlier conversations.")
 
 
 def _remove_empty_blocking(path: Path) -> None:

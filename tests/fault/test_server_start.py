@@ -304,6 +304,21 @@ def test_doctor_says_why_memory_cannot_be_opened(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("case", ["newer", "read-only", "its head"])
+def test_a_memory_is_given_up_only_if_its_file_is_damaged(tmp_path: Path, case: str) -> None:
+    """A person who is told to begin with an empty one takes it for lost."""
+    assert run_app("db", "migrate", directory=tmp_path).returncode == 0
+    file = tmp_path / "data" / "memory.sqlite3"
+    if case == "read-only":
+        file.chmod(0o400)
+    else:
+        DAMAGED[case](file)
+    done = run_app("doctor", directory=tmp_path, prefix=unprivileged())
+    (line,) = [line for line in done.stdout.splitlines() if "Memory cannot be used" in line]
+    assert ("begin with an empty memory" in line) == (case == "its head")
+    assert line.endswith("then restart the server.")
+
+
 def test_a_database_that_was_lost_beside_what_belongs_to_it(tmp_path: Path) -> None:
     """Nothing is begun anew over it, and `doctor` says the same."""
     with started_server(tmp_path) as server, httpx.Client(base_url=server.url, timeout=30) as http:
