@@ -27,11 +27,14 @@ from gateway.ids import TurnId, UserId
 from gateway.turns.ownership import HeldElsewhere
 from gateway.turns.requests import ChatRequest
 from memory.clock import rfc3339
+from memory.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)
 
 LONGEST_SLEEP_S: Final = 60.0
 """The clock may be set, or the machine asleep, meanwhile."""
+_LOOK_AGAIN_S: Final = 1.0
+"""After a look that failed, which is a line in the log."""
 _MOST_TRIES: Final = 9
 SHARED_SLEEP_S: Final = 2.0
 """Where other servers add schedules, too."""
@@ -61,10 +64,17 @@ class ScheduleRunner:
         self._changed.set()
 
     async def run(self, serves: ServesUser) -> None:
-        """Run what is due until cancelled; first what was due while the server was not running."""
+        """Run what is due until cancelled; first what was due while the server was not running.
+
+        While the database is out of reach it is asked again and again.
+        """
         while True:
             self._changed = anyio.Event()
-            wait_s = await self.run_due(serves)
+            try:
+                wait_s = await self.run_due(serves)
+            except StoreUnavailable as exc:
+                _log.warning("schedules_unknown", extra={"reason": str(exc)})
+                wait_s = _LOOK_AGAIN_S
             with anyio.move_on_after(wait_s):
                 await self._changed.wait()
 

@@ -352,6 +352,28 @@ async def test_the_loop_runs_what_was_missed_and_what_comes_due(
         loop.cancel_scope.cancel()
 
 
+async def test_the_loop_goes_on_when_the_database_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, monkeypatch) as s, anyio.create_task_group() as loop:
+        schedule_id = await s.add()
+        s.now = NOON + timedelta(hours=1)
+        asked = anyio.Event()
+        with monkeypatch.context() as patched:
+
+            async def due(*_: object) -> None:
+                asked.set()
+                await fail()
+
+            patched.setattr(ScheduleStore, "due", due)
+            loop.start_soon(s.runner.run, lambda user_id: user_id == ME)
+            await asked.wait()
+        s.runner.wake()
+        await s.ran(schedule_id)
+        await s.turns()
+        loop.cancel_scope.cancel()
+
+
 async def test_a_refused_message_stays_due_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
