@@ -7,7 +7,6 @@ With SQLite it is in files of the data directory. Here these are copies, which a
 the rows change. What can be read from neither is not approved.
 """
 
-import getpass
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -28,7 +27,7 @@ from gateway.trust import (
     read_approvals_blocking,
     write_approvals_blocking,
 )
-from gateway.users.model import Act, Action
+from gateway.users.model import Act, Action, act_of_command
 from gateway.users.sql.audit import record_blocking
 from memory.clock import Now, utc_now
 from memory.errors import StoreUnavailable
@@ -194,7 +193,7 @@ def accept_tools_blocking(settings: Settings, server: str, tools: Definitions) -
 def _approve_blocking(
     settings: Settings, kind: Kind, place: str, values: Mapping[str, str]
 ) -> None:
-    act = Act(by=f"command:{getpass.getuser()}", at=utc_now())
+    act = act_of_command(utc_now())
     _run_blocking(settings, lambda shared: shared.approve(kind, place, values, act))
 
 

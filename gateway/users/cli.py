@@ -3,7 +3,6 @@ server or without one.
 """
 
 import argparse
-import getpass
 import json
 import re
 import sys
@@ -30,6 +29,7 @@ from gateway.users.model import (
     AuditEntry,
     Role,
     User,
+    act_of_command,
     digest_of,
     new_secret,
     plain_number,
@@ -76,9 +76,12 @@ def run_users_command(
         out.write(f"{printable(line)}\n")
 
     async def run(accounts: Accounts) -> None:
-        act = Act(by=f"command:{getpass.getuser()}", at=now())
         call = _Call(
-            accounts=accounts, given=given, act=act, say=say, database=_database_of(settings)
+            accounts=accounts,
+            given=given,
+            act=act_of_command(now()),
+            say=say,
+            database=_database_of(settings),
         )
         await given.run(call)
 

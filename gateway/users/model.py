@@ -1,5 +1,7 @@
 """Users, their tokens, and entries of the audit log, as values."""
 
+import getpass
+import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -87,6 +89,17 @@ class Act:
     by: str
     """A user's id; `command:` and a name of the system's; empty if it is not known."""
     at: datetime
+
+
+def act_of_command(at: datetime) -> Act:
+    """Return the act of whoever runs this program: the system's user, by number if the system has
+    no name for it, as for a container's made-up user.
+    """
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = str(os.getuid())
+    return Act(by=f"command:{name}", at=at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """A server that cannot start: one sentence for the person at the terminal, an exit code, nothing left behind."""
 
+import json
 import os
 import random
 import shutil
@@ -356,11 +357,12 @@ def test_a_new_database_beside_logs_of_earlier_turns_is_noted(tmp_path: Path) ->
     assert "logs of earlier turns" not in run_doctor(tmp_path).stdout
 
 
-def test_a_user_whom_the_system_does_not_know(tmp_path: Path) -> None:
-    """A container's made-up user has no home directory that anybody could name."""
-    env = environment(tmp_path, {}, {})
-    del env["HOME"]
-    program = tmp_path / "program.py"
+def by_nobody_known(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a container's made-up user, for whom the system has no name."""
+    env = environment(directory, {}, {})
+    for name in ("HOME", "LOGNAME", "USER", "LNAME", "USERNAME"):
+        env.pop(name, None)
+    program = directory / "program.py"
     program.write_text(
         "import pwd, sys\n"
         "def unknown(_): raise KeyError\n"
@@ -369,8 +371,20 @@ def test_a_user_whom_the_system_does_not_know(tmp_path: Path) -> None:
         "sys.exit(app.main())\n",
         encoding="utf-8",
     )
-    done = run_program(["doctor"], env, program=program)
+    return run_program(arguments, env, program=program)
+
+
+def test_a_user_whom_the_system_does_not_know(tmp_path: Path) -> None:
+    """Such a user has no home directory that anybody could name."""
+    done = by_nobody_known(tmp_path, "doctor")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_user_whom_the_system_does_not_know_is_an_actor_by_number(tmp_path: Path) -> None:
+    done = by_nobody_known(tmp_path, "user", "add", "ada")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = by_nobody_known(tmp_path, "audit", "--json").stdout
+    assert json.loads(told)["actor"] == f"command:{os.getuid()}"
 
 
 @pytest.mark.parametrize("to", ["a reader that left", "a full disk"])
