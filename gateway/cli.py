@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 
 from gateway.errors import SettingsError, StartError
-from gateway.settings import Settings
+from gateway.settings import PREFIX, Settings
 from gateway.version import COMMAND, VERSION
 
 EXIT_CANNOT_START = 1
@@ -109,18 +110,35 @@ def _discard_output() -> None:
 def _environment(file: Path) -> Mapping[str, str]:
     """Add the variables of a `.env` file that the environment lacks; the agent inherits them.
 
-    Raise `StartError` if the file cannot be read.
+    Raise `StartError` if the file cannot be read, or a setting in it: left out, it might be the one
+    that asks a person. Other lines are other programs' and may be anything.
     """
     try:
-        for name, value in dotenv_values(file, encoding="utf-8-sig").items():
-            if value is not None:
-                os.environ.setdefault(name, value)
+        text = file.read_text("utf-8-sig") if file.is_file() or file.is_fifo() else ""
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
         raise SettingsError(
             f"{file} cannot be read ({reason}); correct it or move it away."
         ) from exc
+    if number := _unclear_line(text):
+        raise SettingsError(
+            f"{file}, line {number}: it is not NAME=value, or a quotation mark is not closed;"
+            " correct or remove it."
+        )
+    for name, value in dotenv_values(stream=io.StringIO(text)).items():
+        if value is not None:
+            os.environ.setdefault(name, value)
     return os.environ
+
+
+def _unclear_line(text: str) -> int | None:
+    """Return the number of the first line that names a setting and cannot be read, if any."""
+    for binding in parse_stream(io.StringIO(text)):
+        whole = binding.original.string  # with the blank lines before it
+        if binding.error and PREFIX in whole:
+            blank = whole[: len(whole) - len(whole.lstrip())]
+            return binding.original.line + blank.count("\n")
+    return None
 
 
 def _parse(words: list[str]) -> argparse.Namespace:

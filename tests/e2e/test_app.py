@@ -120,6 +120,17 @@ def test_an_env_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     assert str(program.with_name(".env")) in one_sentence(done.stderr)
 
 
+@pytest.mark.parametrize("line", ["CANDOR_APPROVALS: on", 'CANDOR_APPROVALS="on'])
+def test_a_setting_of_the_env_file_that_cannot_be_read_is_told(tmp_path: Path, line: str) -> None:
+    """Left out, it would have the server ask nobody. What is not a setting is another program's."""
+    text = f"if this then\n\n{line}\nCANDOR_EXTRACT=on\n"
+    program = copy_of_the_program(tmp_path / "copy", text.encode())
+    done = run_app("doctor", directory=tmp_path, program=program)
+    assert (done.returncode, done.stdout) == (2, "")
+    told = one_sentence(done.stderr)
+    assert told.startswith(f"{program.with_name('.env')}, line 3: ")
+
+
 def test_doctor_finds_a_good_set_up(tmp_path: Path) -> None:
     done = run_app("doctor", directory=tmp_path, port=0)
     assert (done.returncode, done.stderr) == (0, "")
