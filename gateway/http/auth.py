@@ -163,9 +163,12 @@ class TokenGuard:
         user_id = self._tokens.user_of(token) if self._tokens is not None else None
         if self._tokens is not None and user_id is not None:
             wait_revoked = partial(self._tokens.wait_revoked, token)
-            return await self._known(
-                _Caller(user_id=user_id, signed_in_by="token", wait_revoked=wait_revoked)
-            )
+            of_file = _Caller(user_id=user_id, signed_in_by="token", wait_revoked=wait_revoked)
+            try:
+                return await self._known(of_file)
+            except Unauthorized:
+                await self._refuse(token, network_of(scope))
+                raise
         if self._accounts is not None:
             caller = await self._by_token_or_session(self._accounts, token, scope)
             if caller is not None:
@@ -205,7 +208,7 @@ class TokenGuard:
         return replace(caller, role=role, wait_revoked=wait_revoked)
 
     async def _refuse(self, token: str, network: str) -> None:
-        """Note an unknown token. Raise `TooManyAttempts` if too many came from there."""
+        """Note a token that signs nobody in. Raise `TooManyAttempts` if too many came."""
         if not token:
             return
         if not self._unknown.take(network):

@@ -254,6 +254,15 @@ async def test_refused_tokens_are_recorded_within_bounds_and_without_them(tmp_pa
         assert not any(guess in repr(entries) for guess in guesses)
 
 
+async def test_a_token_of_the_file_is_recorded_when_its_user_is_disabled(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada",), accounts=True) as stage:
+        await add_user(stage, "ada")
+        await accounts_of(stage).users.set_disabled(ADA, act(), is_disabled=True)
+        assert (await asks(stage, stage.tokens["ada"])).status_code == 401
+        (latest, *_) = await accounts_of(stage).audit.page(limit=9)
+        assert (latest.action, latest.subject) == ("sign_in.refused", "127.0.0.1")
+
+
 async def test_nobody_is_let_in_while_the_database_cannot_be_read(tmp_path: Path) -> None:
     async with staged(tmp_path, users=("bob",), accounts=True) as stage:
         await add_user(stage, "ada")
