@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,6 +97,31 @@ def test_a_command_in_a_work_tree_leaves_no_lock_of_what_all_share(bench: Bench)
     ran = bench.run("cd ../../.git; touch config.lock index.lock HEAD.lock", cwd=tree)
     assert ran.code == 0
     assert list((bench.workspace / ".git").glob("*.lock")) == []
+
+
+@pytest.mark.parametrize("words", [("rebase", "main"), ("merge", "main"), ("cherry-pick", "main")])
+def test_what_a_person_begins_in_the_workspace_while_a_command_runs_in_a_work_tree_stays(
+    bench: Bench, words: tuple[str, ...]
+) -> None:
+    for name, value in (("user.name", "x"), ("user.email", "x"), ("core.editor", "true")):
+        bench.git("config", name, value)
+    bench.git("symbolic-ref", "HEAD", "refs/heads/main")
+    tree = add_work_tree(bench, "cnv_a")
+    bench.git("branch", "theirs")
+    for branch in ("main", "theirs"):
+        bench.git("checkout", "-q", branch)
+        bench.write("a.txt", branch)
+        bench.git("add", "a.txt")
+        bench.git("commit", "-q", "-m", branch)
+    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done", cwd=tree) as speaker:
+        while not (tree / "begun").exists():
+            time.sleep(0.01)
+        with pytest.raises(subprocess.CalledProcessError):
+            bench.git(*words)
+        (tree / "go").touch()
+        assert speaker.recv(100) == b"0 "
+    bench.git("add", "a.txt")
+    bench.git(words[0], "--continue")
 
 
 @pytest.mark.parametrize("is_in_tree", [True, False])

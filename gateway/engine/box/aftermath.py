@@ -19,7 +19,7 @@ from typing import Final
 
 from gateway.engine.box.descriptors import open_below_blocking, open_folder_blocking
 from gateway.engine.box.git_settings import MAX_SETTINGS_BYTES, rewrite_settings
-from gateway.engine.box.search import Protected, Searcher, ancestors, read_link
+from gateway.engine.box.search import Protected, Searcher, read_link
 from policies.paths.protected import find_acting
 
 _REMOVED: Final = "removed-by-sandbox-"
@@ -48,7 +48,12 @@ def restore_blocking(
     after = [*after, *_inside_new_secrets(root, old, after)]
     is_repository = partial(_is_protected_repository, root, at, after)
     faults: list[OSError] = []
-    new = [entry for entry in after if _is_left(entry.path, old) and _acts(entry)]
+    kept = "unfinished" if _has_been_used(old, after) else ""
+    new = [
+        entry
+        for entry in after
+        if entry.kind != kept and _is_left(entry.path, old) and _acts(entry)
+    ]
     now = {entry.path: entry for entry in after}
     links = [entry for entry in before if entry.target and now.get(entry.path) != entry]
     for entry, is_new in (*((entry, True) for entry in new), *((entry, False) for entry in links)):
@@ -110,12 +115,24 @@ def _inside_new_secrets(
             waiting += inside
 
 
+def _has_been_used(old: Mapping[str, Protected], after: Sequence[Protected]) -> bool:
+    """Return whether a person has worked in the repository while the command ran: what they have
+    begun there, such as a rebase, is new as well.
+    """
+    known = ((old[entry.path], entry) for entry in after if entry.path in old)
+    return any(before.changed_ns != now.changed_ns for before, now in known)
+
+
 def _is_left(path: str, old: Mapping[str, Protected]) -> bool:
     """Return whether a command may have left an entry: it is new, and in no folder that the box
     showed read-only. There somebody else makes some meanwhile, such as a new work tree's settings.
     """
-    above = [old[folder].kind for folder in ancestors([path]) if folder in old]
-    return path not in old and above[-1:] != ["acting"]
+    if path in old:
+        return False
+    while path := path.rpartition("/")[0]:
+        if path in old:
+            return old[path].kind not in {"acting", "unfinished"}
+    return True
 
 
 def _acts(one: Protected) -> bool:

@@ -23,11 +23,19 @@ from policies.paths.protected import (
 )
 
 Kind = Literal[
-    "secret_file", "secret_folder", "acting", "hidden", "repository", "link", "open_link", "way"
+    "secret_file",
+    "secret_folder",
+    "acting",
+    "unfinished",
+    "hidden",
+    "repository",
+    "link",
+    "open_link",
+    "way",
 ]
-"""An `open_link` is one in a repository, which git writes through, or in place of a folder some of
-whose names act; a `way` is a link on the way of another one. What these two lead to is not
-protected for their sake.
+"""`unfinished` is what a person may be doing in a repository, such as a rebase. An `open_link` is
+one in a repository, which git writes through, or in place of a folder some of whose names act; a
+`way` is a link on the way of another one. What these two lead to is not protected for their sake.
 """
 
 WORKTREES: Final = ".candor-worktrees"
@@ -68,6 +76,8 @@ class Protected:
     place: str = field(default="", compare=False)
     """Where a `link` leads in the end, below the workspace; empty: not into it."""
     is_secret: bool = False
+    changed_ns: int = field(default=0, compare=False)
+    """When a file changed that no command can change, and a person's work does; else 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from gateway.engine.box.mounts import Folder
 from gateway.engine.box.search import WORKTREES, Protected, Searcher, read_link
@@ -24,13 +24,17 @@ _BRANCHES: Final = "refs/heads"
 _OWN_BRANCHES: Final = "refs/heads/candor"
 _SHARED: Final = (
     *("HEAD", "HEAD.lock", "config.lock", "index", "index.lock", "packed-refs"),
-    *("packed-refs.lock", "shallow", "shallow.lock", _BRANCHES, "refs/bisect", "refs/replace"),
+    *("packed-refs.lock", "shallow", "shallow.lock", _BRANCHES, "refs/replace"),
+)
+"""Of every work tree. Locks that a command left would stop the others."""
+_UNFINISHED: Final = (
     *("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"),
     *("AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "BISECT_START"),
+    "refs/bisect",
 )
-"""Of every work tree, or of what a person was doing in the workspace: `git rebase --continue` runs
-what its list says. Locks that a command left would stop the others.
-"""
+"""What a person is doing in the workspace: `git rebase --continue` runs what its list says."""
+_IN_USE: Final = ("HEAD", "index")
+"""These change when a person works in the workspace."""
 _NO_BRANCHES: Final = b"# pack-refs with: peeled fully-peeled sorted \n"
 """What git itself writes into a list of packed branches that is empty."""
 _OWN: Final = ("candor-ready", "objects/info")
@@ -91,18 +95,24 @@ class RepositorySearch:
             file.write(content)
 
     def _find(self) -> Iterator[Protected]:
-        acting = (*ACTING_IN_REPOSITORY, *_SHARED)
+        acting = (*ACTING_IN_REPOSITORY, *_SHARED, *_UNFINISHED)
         own = (f"{self._own}/{name}" for name in (*ACTING_IN_REPOSITORY, *_OWN))
         for path in (*acting, *own):
             place = self._root / path
             if place.is_symlink():
                 yield Protected(path=path, kind="link", target=read_link(f"{place}"))
             elif place.exists():
-                is_hidden = path == "modules"  # of submodules, which no work tree has
-                yield Protected(path=path, kind="hidden" if is_hidden else "acting")
+                changed_ns = place.stat().st_ctime_ns if path in _IN_USE else 0
+                yield Protected(path=path, kind=_kind(path), changed_ns=changed_ns)
         yield Protected(path="credentials", kind="secret_file", is_secret=True)
         writable = (self._own, f"{self._own}/objects", _OWN_BRANCHES)
         yield from (Protected(path=path, kind="repository") for path in writable)
+
+
+def _kind(path: str) -> Literal["acting", "hidden", "unfinished"]:
+    if path == "modules":  # of submodules, which no work tree has
+        return "hidden"
+    return "unfinished" if path in _UNFINISHED else "acting"
 
 
 class WorkTreeFolders:
