@@ -92,6 +92,20 @@ def test_a_command_in_a_work_tree_leaves_no_link_in_the_repository(bench: Bench)
     assert bench.run("git log -1 --format=%s", cwd=tree).output == "One\n"
 
 
+def test_a_command_in_a_work_tree_leaves_no_repository_with_hooks_in_the_repository(
+    bench: Bench,
+) -> None:
+    """A link in the work tree, which a merge brings, could lead a person to one."""
+    tree = add_work_tree(bench, "cnv_a")
+    own = bench.workspace / ".git/worktrees/cnv_a"
+    line = "git init -q x; mkdir -p x/.git/hooks .git logs/y/objects logs/y/refs logs/y/hooks"
+    ran = bench.run(f"cd ../../.git/worktrees/cnv_a; {line}; echo > logs/y/HEAD", cwd=tree)
+    left = [name for name in ("x/.git", ".git", "logs/y/hooks") if (own / name).exists()]
+    assert (ran.code, left) == (0, [])
+    assert "sandbox removed worktrees/cnv_a/.git, worktrees/cnv_a/logs/y/hooks" in ran.output
+    assert bench.run("git log -1 --format=%s", cwd=tree).output == "Begin\n"
+
+
 def test_a_command_in_a_work_tree_leaves_no_lock_of_what_all_share(bench: Bench) -> None:
     tree = add_work_tree(bench, "cnv_a")
     ran = bench.run("cd ../../.git; touch config.lock index.lock HEAD.lock", cwd=tree)

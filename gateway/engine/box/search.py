@@ -53,6 +53,8 @@ MAX_ENTRIES: Final = 1_000_000
 _SETTINGS: Final = frozenset({"config", "config.worktree"})
 _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
 """Of a repository: the folders of others' settings."""
+_DEPTH_OF_WORK_TREE: Final = 2
+"""The names of `worktrees/NAME`, the part of a repository that is a work tree's own."""
 _ACTING_ALONE: Final = ACTING_IN_REPOSITORY - _WITH_SETTINGS
 _SECRET_IN_REPOSITORY: Final = "credentials"  # noqa: S105  a name
 _SYMBOLIC: Final = "HEAD"
@@ -246,19 +248,19 @@ def _look_in_git(
     listing: Sequence[os.DirEntry[str]],
     state: tuple[int, int, int],
 ) -> _Folder:
-    """Look for what acts, and for links: git writes messages and logs through them. The parts of
-    work trees are read-only, so only their settings are looked for.
+    """Look for what acts, and for links: git writes messages and logs through them. The part of a
+    work tree is read-only, or covered for the command in it, so only its settings are looked for.
     """
     names = {entry.name for entry in listing}
     is_repository = not inside or makes_repository(names)
-    is_read_only = inside[:1] == ("worktrees",)
+    is_of_work_tree = inside[:1] == ("worktrees",) and len(inside) == _DEPTH_OF_WORK_TREE
     found = [] if inside else [Protected(path=path[:-1], kind="repository")]
     for entry in listing:
         protected = _protect_in_repository(path, entry) if is_repository else None
+        if is_of_work_tree and protected and not (protected.is_secret or is_settings(entry.name)):
+            protected = None
         if protected is None and _is_git(entry.name):
             protected = _describe(path, entry, is_secret=False)
-        if is_read_only and protected and not (protected.is_secret or is_settings(entry.name)):
-            protected = None
         is_reference = "refs" in inside or entry.name == _SYMBOLIC
         protected = protected or _find_open_link(path, entry, may_be_reference=is_reference)
         if protected is not None:
