@@ -14,10 +14,10 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from gateway.errors import Conflict
@@ -31,6 +31,7 @@ from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blockin
 from gateway.worktrees.objects import has_new, take_in_blocking
 from gateway.worktrees.repository_files import RepositoryFiles
 from policies.paths.protected import (
+    IN_REPOSITORY,
     find_acting,
     find_repository_parts,
     find_secret,
@@ -340,15 +341,21 @@ class ConversationTrees:
         committed it past the policy.
         """
         names = [path for path in changed if find_acting(p := path.split("/")) or find_secret(p)]
-        names += find_repository_parts(changed, partial(self._paths, commit))
+        names += find_repository_parts(changed, partial(self._paths, commit, {*changed}))
         raw = self._main.run_blocking("diff-tree", "-r", "-z", "--no-renames", head, commit)
         names += [path for path in find_links(raw) if may_hold_acting(path.rpartition("/")[2])]
         if names:
             raise _conflict("Protected files were changed; merge them yourself.", names)
 
-    def _paths(self, commit: str) -> list[str]:
+    def _paths(self, commit: str, changed: Collection[str]) -> Iterator[str]:
+        """Yield the paths of a commit, and what else stands in the workspace beside the changed
+        ones that makes a folder a repository.
+        """
         told = self._main.run_blocking("ls-tree", "-r", "-t", "-z", "--name-only", commit)
-        return told.decode(errors="surrogateescape").split("\0")
+        yield from told.decode(errors="surrogateescape").split("\0")
+        for folder in {folder for path in changed for folder in PurePosixPath(path).parents}:
+            beside = {f"{folder}/{name}" for name in IN_REPOSITORY}.difference(changed)
+            yield from (path for path in beside if os.path.lexists(self._root / path))
 
     def _check_unchanged(self, head: str, commit: str) -> None:
         try:

@@ -156,6 +156,24 @@ def test_a_repository_of_any_name_is_not_merged_in_parts_either(
     assert status(workspace) == ""
 
 
+def test_a_merge_does_not_make_a_folder_of_the_workspace_a_repository(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    (workspace / "lib/refs").mkdir(parents=True)
+    one = trees.open_blocking(ONE)
+    for name in ("HEAD", "objects/x", "config"):
+        (one / "lib" / name).parent.mkdir(parents=True, exist_ok=True)
+        (one / "lib" / name).write_text("x")
+    with pytest.raises(Conflict) as refused:
+        trees.merge_blocking(ONE, "One", unnoted)
+    assert refused.value.details == {"files": ["lib/HEAD", "lib/config", "lib/objects/x"]}
+    (workspace / "lib/refs").rmdir()
+    trees.merge_blocking(ONE, "One", unnoted)
+    (workspace / "lib/refs").mkdir()
+    shutil.rmtree(one / "lib")
+    assert trees.merge_blocking(ONE, "Remove it", unnoted).files == 3
+
+
 def test_what_differs_is_told_with_texts_where_they_may_be_shown(
     workspace: Path, trees: ConversationTrees
 ) -> None:
