@@ -205,11 +205,17 @@ def test_a_secret_that_a_link_leads_to_stays_covered_whatever_becomes_of_the_way
     assert SECRET not in bench.run("cat shared/x.txt").output
 
 
-def test_a_folder_with_a_link_out_of_the_workspace_can_be_removed(bench: Bench) -> None:
+@pytest.mark.parametrize("target", ["/nowhere/x.txt", "../.env", "../keys/.ssh/x.txt"])
+def test_a_folder_whose_link_alone_tells_of_no_secret_can_be_removed(
+    bench: Bench, target: str
+) -> None:
+    """The links of a repository's packages lead to the `.env` at its top."""
     bench.write("sub/y.txt", "")
-    (bench.workspace / "sub/.netrc").symlink_to("/nowhere/x.txt")
-    assert bench.run("rm -r sub").output == ""
+    bench.write("keys/.ssh/x.txt", SECRET)
+    (bench.workspace / "sub/.netrc").symlink_to(target)
+    assert bench.run("mv sub other; rm -r other").output == ""
     assert not (bench.workspace / "sub").exists()
+    assert SECRET not in bench.run("cat .env keys/.ssh/x.txt").output
 
 
 def test_links_of_a_command_on_the_way_of_a_protected_one_stay(bench: Bench) -> None:

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -71,7 +71,10 @@ def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> S
     mounts = [Mount(kind, folder.at, root)]
     shown = sorted(_with_places(found), key=lambda entry: entry.is_secret)
     covered = {entry.path: entry for entry in shown}  # a secret, if it is something else as well
-    pinned = [entry.path for entry in found if entry.kind == "way" or _tells_of_secret(entry)]
+    secrets = {entry.path for entry in found if entry.is_secret and not entry.target}
+    pinned = [
+        entry.path for entry in found if entry.kind == "way" or _tells_of_secret(entry, secrets)
+    ]
     folders = ancestors([*covered, *pinned])
     for path in sorted({*covered, *folders}, key=lambda path: path.split("/")):
         try:
@@ -115,9 +118,12 @@ def _with_places(found: Sequence[Protected]) -> Iterator[Protected]:
             yield replace(entry, path=entry.place, kind=kind)
 
 
-def _tells_of_secret(entry: Protected) -> bool:
-    """Return whether an entry is a link that alone says that a file of the workspace is secret."""
-    return entry.kind == "link" and entry.is_secret and entry.place != ""
+def _tells_of_secret(entry: Protected, secrets: Collection[str]) -> bool:
+    """Return whether an entry is a link that alone says that a file of the workspace is secret: it
+    leads to none of the secrets that have the names of such.
+    """
+    is_link = entry.kind == "link" and entry.is_secret and entry.place != ""
+    return is_link and not any(path in secrets for path in (entry.place, *ancestors([entry.place])))
 
 
 def _open_mount(
