@@ -113,6 +113,47 @@ def test_a_command_in_a_work_tree_leaves_no_lock_of_what_all_share(bench: Bench)
     assert list((bench.workspace / ".git").glob("*.lock")) == []
 
 
+def test_a_command_in_a_work_tree_leaves_no_changes_that_a_person_s_commit_would_bring(
+    bench: Bench,
+) -> None:
+    tree = add_work_tree(bench, "cnv_a")
+    bench.run("git rev-parse HEAD > ../../.git/MERGE_AUTOSTASH", cwd=tree)
+    assert not (bench.workspace / ".git/MERGE_AUTOSTASH").exists()
+
+
+@pytest.mark.parametrize("is_in_tree", [True, False])
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_person_s_commit_copies_no_file_to_where_a_command_reads_it(
+    bench: Bench, *, is_used: bool, is_in_tree: bool
+) -> None:
+    """Git records the resolutions of conflicts so, in the files that a list names."""
+    for name, value in (("user.name", "x"), ("user.email", "x")):
+        bench.git("config", name, value)
+    if is_used:
+        bench.git("config", "rerere.enabled", "true")
+        bench.write(f".git/rr-cache/{'a' * 40}/preimage", "")
+    tree = add_work_tree(bench, "cnv_a") if is_in_tree else bench.workspace
+    repository = bench.workspace / ".git"
+    ran = bench.run(
+        f"cd {repository}; mkdir -p rr-cache/{'a' * 40}; touch rr-cache/{'a' * 40}/preimage;"
+        f" printf '{'a' * 40}\\t.env\\0' > MERGE_RR",
+        cwd=tree,
+    )
+    assert ("rr-cache." in ran.output) is not is_used
+    bench.git("commit", "-q", "--allow-empty", "-m", "One")
+    assert SECRET not in bench.run(f"cat {repository}/rr-cache/*/*", cwd=tree).output
+
+
+def test_git_in_the_box_merges_where_a_person_has_it_record_resolutions(bench: Bench) -> None:
+    bench.git("config", "rerere.enabled", "true")
+    bench.write(".git/rr-cache/x", "")
+    line = "echo {0} > a; git add a; git commit -qm {0}"
+    begin = f"git checkout -q -b one; {line.format('1')}; git checkout -q -b two HEAD^"
+    bench.run(f"git commit -q --allow-empty -m 0; {begin}; {line.format('2')}; git merge -q one")
+    ran = bench.run("echo 3 > a; git commit -qam Merged; git status -s; git log -1 --format=%s")
+    assert ran.output == "Merged\n"
+
+
 @pytest.mark.parametrize("words", [("rebase", "main"), ("merge", "main"), ("cherry-pick", "main")])
 def test_what_a_person_begins_in_the_workspace_while_a_command_runs_in_a_work_tree_stays(
     bench: Bench, words: tuple[str, ...]

@@ -316,8 +316,8 @@ def test_nothing_of_the_server_is_in_the_environment(bench: Bench) -> None:
         "env -0 | tr '\\0' '\\n' | cut -d= -f1 | sort | tr '\\n' ' '; cat /proc/*/environ | tr '\\0' '\\n' | grep -c TOKEN"
     )
     assert ran.output == (
-        "CLAUDECODE GIT_EDITOR GIT_PAGER GIT_TEMPLATE_DIR GIT_TERMINAL_PROMPT HOME LANG LOGNAME"
-        " PAGER PATH PWD SHELL SHLVL TERM TMPDIR USER _ 0\n"
+        "CLAUDECODE GIT_CONFIG_COUNT GIT_CONFIG_KEY_0 GIT_CONFIG_VALUE_0 GIT_EDITOR GIT_PAGER"
+        " GIT_TEMPLATE_DIR GIT_TERMINAL_PROMPT HOME LANG LOGNAME PAGER PATH PWD SHELL SHLVL TERM TMPDIR USER _ 0\n"
     )
 
 

@@ -130,10 +130,12 @@ def box_environment(
         environment |= {name: proxy for low in names for name in (low, low.upper())}
         environment |= {"no_proxy": "", "NO_PROXY": ""}
     if with_secret:
-        environment |= {"http_proxy": proxy, "GIT_CONFIG_COUNT": str(len(with_secret))}
-        for number, host in enumerate(with_secret):
-            environment[f"GIT_CONFIG_KEY_{number}"] = f"url.http://{host}/.insteadOf"
-            environment[f"GIT_CONFIG_VALUE_{number}"] = f"https://{host}/"
+        environment["http_proxy"] = proxy
+    settings = {f"url.http://{host}/.insteadOf": f"https://{host}/" for host in with_secret}
+    settings["rerere.enabled"] = "false"  # what it keeps cannot be seen
+    environment["GIT_CONFIG_COUNT"] = str(len(settings))
+    for number, (key, value) in enumerate(settings.items()):
+        environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return environment
 
 

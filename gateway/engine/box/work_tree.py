@@ -29,10 +29,12 @@ _SHARED: Final = (
 """Of every work tree. Locks that a command left would stop the others."""
 _UNFINISHED: Final = (
     *("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"),
-    *("AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "BISECT_START"),
-    "refs/bisect",
+    *("MERGE_AUTOSTASH", "MERGE_RR", "AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD"),
+    *("BISECT_LOG", "BISECT_START", "refs/bisect"),
 )
-"""What a person is doing in the workspace: `git rebase --continue` runs what its list says."""
+"""What a person is doing in the workspace: `git rebase --continue` runs what its list says, and
+`git commit` brings the changes of an autostash.
+"""
 _IN_USE: Final = ("HEAD", "index")
 """These change when a person works in the workspace."""
 _NO_BRANCHES: Final = b"# pack-refs with: peeled fully-peeled sorted \n"

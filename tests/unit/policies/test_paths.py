@@ -87,7 +87,7 @@ terraform.tfstate ¦ 部署/terraform.tfstate.backup ¦ .docker/config.json ¦ �
 .git/config ¦ 子/.GIT/modules/lib/config ¦ .git/worktrees/w/config.worktree ¦ mirror.git/config
 git~1/config ¦ .cargo/credentials ¦ .cargo/credentials.toml ¦ .gem/credentials
 .config/gh/hosts.yml ¦ .config/gcloud/access_tokens.db ¦ .git/config.lock ¦ .git/credentials
-.gitconfig ¦ id_rsa::$DATA
+.git/rr-cache/0/postimage ¦ .gitconfig ¦ id_rsa::$DATA
 .docker::$INDEX_ALLOCATION/config.json
 """
 NO_SECRETS = r"""

@@ -88,6 +88,6 @@ def test_the_environment_names_a_proxy_only_where_there_is_one(has_network: bool
 def test_git_asks_the_proxy_for_hosts_with_a_secret() -> None:
     environment = box_environment(["a.example.org", "b.example.org"], ["b.example.org"])
     assert environment["http_proxy"] == environment["https_proxy"]
-    assert environment["GIT_CONFIG_COUNT"] == "1"
+    assert environment["GIT_CONFIG_COUNT"] == "2"
     assert environment["GIT_CONFIG_KEY_0"] == "url.http://b.example.org/.insteadOf"
     assert environment["GIT_CONFIG_VALUE_0"] == "https://b.example.org/"
