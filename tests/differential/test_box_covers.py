@@ -197,6 +197,20 @@ def test_the_settings_that_a_new_work_tree_gets_while_a_command_runs_stay(
     assert (bench.workspace / ".git/worktrees/cnv_b/config.worktree").exists()
 
 
+def test_a_link_that_a_person_changes_where_no_command_can_stays_changed(bench: Bench) -> None:
+    bench.write(".devcontainer/x", "")
+    link = bench.workspace / ".devcontainer/server.pem"
+    link.symlink_to("a.txt")
+    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done") as speaker:
+        while not (bench.workspace / "begun").exists():
+            time.sleep(0.01)
+        link.unlink()
+        link.symlink_to("b.txt")
+        (bench.workspace / "go").touch()
+        assert speaker.recv(100) == b"0 "
+    assert str(link.readlink()) == "b.txt"
+
+
 @pytest.mark.parametrize("target", ["{workspace}/shared/x.txt", "../{name}/shared/x.txt"])
 def test_a_secret_that_a_link_leads_to_is_empty_however_the_link_says_it(
     bench: Bench, target: str

@@ -52,10 +52,17 @@ def restore_blocking(
     new = [
         entry
         for entry in after
-        if entry.kind != kept and _is_left(entry.path, old) and _acts(entry)
+        if entry.path not in old
+        and entry.kind != kept
+        and _is_within_reach(entry.path, old)
+        and _acts(entry)
     ]
     now = {entry.path: entry for entry in after}
-    links = [entry for entry in before if entry.target and now.get(entry.path) != entry]
+    links = [
+        entry
+        for entry in before
+        if entry.target and now.get(entry.path) != entry and _is_within_reach(entry.path, old)
+    ]
     for entry, is_new in (*((entry, True) for entry in new), *((entry, False) for entry in links)):
         try:
             with _found(root, entry.path) as place:
@@ -123,12 +130,10 @@ def _has_been_used(old: Mapping[str, Protected], after: Sequence[Protected]) -> 
     return any(before.changed_ns != now.changed_ns for before, now in known)
 
 
-def _is_left(path: str, old: Mapping[str, Protected]) -> bool:
-    """Return whether a command may have left an entry: it is new, and in no folder that the box
+def _is_within_reach(path: str, old: Mapping[str, Protected]) -> bool:
+    """Return whether a command may have made or changed an entry: it is in no folder that the box
     showed read-only. There somebody else makes some meanwhile, such as a new work tree's settings.
     """
-    if path in old:
-        return False
     while path := path.rpartition("/")[0]:
         if path in old:
             return old[path].kind not in {"acting", "unfinished"}
