@@ -3,12 +3,14 @@
 Blocks, and raises `GitFailed` as git fails.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Final
 
 from gateway.worktrees.git import GitFailed, WorkTree
 
+_LEFT_OUT: Final = "outside of your sparse-checkout"
 _UNTAKEN: Final = re.compile(r"^error: '(.+?)/?' does not have a commit checked out", re.MULTILINE)
 
 
@@ -17,22 +19,62 @@ def add_all_blocking(tree: WorkTree, index: Path | None = None) -> list[str]:
     they are repositories without a commit.
     """
     _show_hidden(tree, index)
+    untaken = _add_left_out(tree, index) if tree.sparse_settings_blocking() else []
+    return untaken + _add(tree, index, "-A")
+
+
+def _add_left_out(tree: WorkTree, index: Path | None) -> list[str]:
+    """Add the files that are where a sparse checkout leaves out some: `git add -A` takes none in,
+    and with `--sparse` it would take what is left out for deleted.
+    """
+    words = ("ls-files", "--others", "--modified", "--exclude-standard", "-z")
+    listed = tree.run_blocking(*words, index=index).split(b"\0")
+    top = os.path.realpath(os.fsencode(tree.folder))
+    given = b"\0".join(path for path in listed if path and _is_in(top, path.rstrip(b"/")))
+    from_input = ("--pathspec-from-file=-", "--pathspec-file-nul")
+    return _add(tree, index, "--sparse", *from_input, given=given) if given else []
+
+
+def _is_in(top: bytes, path: bytes) -> bool:
+    """Return whether something is at a path below a folder, without a link on the way."""
+    folder, name = os.path.split(os.path.join(top, path))  # noqa: PTH118  bytes
+    return os.path.realpath(folder) == folder and os.path.lexists(os.path.join(folder, name))  # noqa: PTH118
+
+
+def _add(tree: WorkTree, index: Path | None, *words: str, given: bytes = b"") -> list[str]:
     try:
-        tree.run_blocking("add", "-A", "--ignore-errors", index=index)
+        tree.run_blocking("add", "--ignore-errors", *words, given=given, index=index)
     except GitFailed as exc:
         untaken = _UNTAKEN.findall(exc.errors)
-        if not untaken or exc.errors.count("error: ") != len(untaken):
+        is_partial = untaken or _LEFT_OUT in exc.errors
+        if not is_partial or exc.errors.count("error: ") != len(untaken):
             raise
         return untaken
     return []
 
 
+def skipped_blocking(tree: WorkTree) -> set[str]:
+    """Return the paths that a sparse checkout leaves out; none if a tree is no such."""
+    if not tree.sparse_settings_blocking():
+        return set()
+    listed = tree.run_blocking("ls-files", "-v", "-z").decode(errors="surrogateescape")
+    return {line[2:] for line in listed.split("\0") if line[:1] in {"S", "s"}}
+
+
 def _show_hidden(tree: WorkTree, index: Path | None) -> None:
-    """Take the marks away by which git passes over files that differ."""
+    """Take the marks away by which git passes over files that differ. A file that is not there
+    stays marked, because a sparse checkout leaves it out.
+    """
     listed = tree.run_blocking("ls-files", "-v", "-z", index=index).split(b"\0")
+    skipped = [line[2:] for line in listed if line[:1] in {b"S", b"s"}]
+    folder = os.fsencode(tree.folder)
     marked = {
         "--no-assume-unchanged": [line[2:] for line in listed if line[:1].islower()],
-        "--no-skip-worktree": [line[2:] for line in listed if line[:1] in {b"S", b"s"}],
+        "--no-skip-worktree": [
+            path
+            for path in skipped
+            if os.path.lexists(os.path.join(folder, path))  # noqa: PTH118
+        ],
     }
     for option, paths in marked.items():
         if paths:

@@ -26,7 +26,7 @@ from gateway.trust import OWN_SKILLS, WORKTREES
 from gateway.worktrees.branches import OBJECT, Branches, branch_of, own_parts
 from gateway.worktrees.changes import find_links, find_new_repositories, read_changes_blocking
 from gateway.worktrees.git import GitFailed, WorkTree
-from gateway.worktrees.index import add_all_blocking
+from gateway.worktrees.index import add_all_blocking, skipped_blocking
 from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blocking
 from gateway.worktrees.objects import has_new, take_in_blocking
 from gateway.worktrees.repository_files import RepositoryFiles
@@ -264,7 +264,7 @@ class ConversationTrees:
             self._apply(head, commit, changed)
             note(None)
         tree = self._tree(conversation_id)
-        tree.run_blocking("read-tree", "-m", "-u", theirs, commit)
+        tree.run_blocking("read-tree", "-m", "-u", "--no-sparse-checkout", theirs, commit)
         self._branches.set_to(conversation_id, commit, theirs)
         return Merged(commit=commit, files=len(changed))
 
@@ -364,7 +364,8 @@ class ConversationTrees:
             if exc.code != 1:  # some differ
                 raise
         try:
-            self._main.run_blocking("read-tree", "-n", "-m", "-u", head, commit)
+            words = ("read-tree", "-n", "-m", "-u", "--no-sparse-checkout")
+            self._main.run_blocking(*words, head, commit)
         except GitFailed as exc:
             names = _QUOTED.findall(exc.errors) or _LISTED.findall(exc.errors)
             told = "Files of the workspace that are not committed are in the way."
@@ -373,12 +374,14 @@ class ConversationTrees:
     def _apply(self, head: str, commit: str, changed: Sequence[tuple[str, bool]]) -> None:
         """Bring index, files and branch of the workspace to a commit. May be done again."""
         self._main.run_blocking("read-tree", "-i", "-m", head, commit)
-        present = "\0".join(path for path, is_there in changed if is_there)
+        skipped = skipped_blocking(self._main)
+        present = "\0".join(path for path, is_there in changed if is_there and path not in skipped)
         self._main.run_blocking(
             "checkout-index",
             "-f",
             "-q",
             "-u",
+            "--ignore-skip-worktree-bits",
             "-z",
             "--stdin",
             given=present.encode(errors="surrogateescape"),

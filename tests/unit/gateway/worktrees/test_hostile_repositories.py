@@ -226,7 +226,9 @@ def test_what_differs_cannot_be_hidden(workspace: Path, trees: ConversationTrees
     changes = trees.changes_blocking(ONE, main)
 
     assert [file.path for file in changes.files] == ["a.txt", "b.txt", "evil.py"]
+    git(workspace, "update-index", "--skip-worktree", "b.txt")
     assert trees.merge_blocking(ONE, "One", unnoted).files == 3
+    assert (workspace / "b.txt").read_text() == "hidden\n"
 
 
 def test_an_index_that_is_no_file_is_not_read(workspace: Path, trees: ConversationTrees) -> None:

@@ -174,6 +174,49 @@ def test_a_merge_does_not_make_a_folder_of_the_workspace_a_repository(
     assert trees.merge_blocking(ONE, "Remove it", unnoted).files == 3
 
 
+def test_what_is_written_where_a_sparse_checkout_leaves_files_out_is_merged(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    git(workspace, "sparse-checkout", "set", "--cone", "new")
+    one = trees.open_blocking(ONE)
+    assert not (one / "deep").exists()
+    for name in ("deep/c.txt", "deep/d.txt", "more/e.txt"):
+        (one / name).parent.mkdir(exist_ok=True)
+        (one / name).write_text("one\n")
+    base = git(workspace, "rev-parse", "main")
+    changes = trees.changes_blocking(ONE, base)
+    assert [file.path for file in changes.files] == ["deep/c.txt", "deep/d.txt", "more/e.txt"]
+    (workspace / "deep").mkdir()
+    (workspace / "deep/d.txt").write_text("mine\n")
+    with pytest.raises(Conflict) as refused:
+        trees.merge_blocking(ONE, "One", unnoted)
+    assert refused.value.details == {"files": ["deep/d.txt"]}
+    assert (workspace / "deep/d.txt").read_text() == "mine\n"
+    shutil.rmtree(workspace / "deep")
+    assert trees.merge_blocking(ONE, "One", unnoted).files == 3
+    assert git(workspace, "show", "HEAD:deep/c.txt") == "one"
+    assert status(workspace) == ""
+    assert (one / "more/e.txt").read_text() == "one\n"
+
+
+def test_what_a_sparse_checkout_leaves_out_is_not_deleted_whatever_its_index_says(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    git(workspace, "sparse-checkout", "set", "--cone", "new")
+    one = trees.open_blocking(ONE)
+    git(one, "read-tree", "HEAD")  # forgets what is left out
+    (one / "link").symlink_to("new")
+    (one / "more").mkdir()
+    git(one / "more", "init", "-q")
+    changes = trees.changes_blocking(ONE, git(workspace, "rev-parse", "main"))
+    assert ([file.path for file in changes.files], changes.complete) == (["link"], False)
+    (one / "deep").symlink_to("new")
+    changes = trees.changes_blocking(ONE, git(workspace, "rev-parse", "main"))
+    assert [file.path for file in changes.files] == ["deep", "deep/c.txt", "link"]
+    shutil.rmtree(one / "more")
+    assert trees.merge_blocking(ONE, "One", unnoted).files == 3
+
+
 def test_what_differs_is_told_with_texts_where_they_may_be_shown(
     workspace: Path, trees: ConversationTrees
 ) -> None:
