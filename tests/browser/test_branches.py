@@ -59,6 +59,19 @@ def test_an_edited_a_retried_and_a_branched_turn_each_lead_back_to_the_other_bra
     expect(chat.page.locator("#title")).to_have_text("Stones")
 
 
+def test_a_button_that_is_pressed_twice_makes_one_branch(chat: ChatPage) -> None:
+    turn = chat.ask("hello")
+    chat.witness.requests.clear()
+    turn.at.hover()
+
+    turn.at.get_by_test_id("retry-turn").dblclick()
+
+    expect(chat.turn.at.get_by_test_id("branch-place")).to_have_text("2 / 2")
+    expect(chat.turn.outcome).to_be_visible()
+    forks = [asked for asked in chat.witness.requests if "/fork " in asked]
+    assert len(forks) == 1, forks
+
+
 def test_an_edit_that_was_not_sent_is_there_after_a_reload_until_it_is_cancelled(
     chat: ChatPage,
 ) -> None:

@@ -33,6 +33,8 @@ export class Page {
   #server = {};
   /** What came back into the message box, as far as it still stands at its beginning. */
   #cameBack = "";
+  /** The conversation of which a branch is being made: a button that is pressed twice makes one. */
+  #forking = null;
   #titles = new Titles(() => {
     this.#showTitle();
     this.#inbox.draw();
@@ -343,6 +345,8 @@ export class Page {
 
   async #openFork(turn, how, retry) {
     const from = this.#conversation;
+    if (this.#forking === from) return false;
+    this.#forking = from;
     try {
       const id = await forkConversation(from.id, turn.turnId, how);
       if (this.#conversation !== from) return false;
@@ -352,6 +356,8 @@ export class Page {
     } catch (error) {
       if (this.#conversation === from) this.#error.show(error, retry);
       return false;
+    } finally {
+      if (this.#forking === from) this.#forking = null;
     }
   }
 
