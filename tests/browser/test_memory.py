@@ -213,6 +213,25 @@ def test_a_turn_that_memory_showed_links_to_its_conversation(chat: ChatPage) -> 
     expect(row).to_contain_text("Forgotten")
 
 
+def test_memory_that_could_not_be_read_is_read_when_it_is_opened_again(chat: ChatPage) -> None:
+    said = "The badger's sleigh is painted maroon."
+    chat.ask(f"{said}\n{script({'text': 'Noted.'})}").expect_end("answered")
+    chat.start_new()
+    chat.ask(f"How is the badger's sleigh painted?\n{script({'text': 'See there.'})}")
+    chat.witness.network_may_fail = True
+    chip = chat.get("memory").last
+    texts = chip.locator(".memory-text")
+    chat.page.route("**/memory/items/*", lambda route: route.abort())
+    chip.locator("summary").click()
+    expect(texts.first).to_have_text("The gateway could not be reached.")
+    chat.page.unroute("**/memory/items/*")
+
+    chip.locator("summary").click()
+    chip.locator("summary").click()
+
+    expect(texts.filter(has_text=said).first).to_be_visible()
+
+
 def test_what_was_taken_back_is_not_offered_again_after_a_reload(chat: ChatPage) -> None:
     turn = chat.ask("remember that my chair is number 7")
     kept = chat.ask("remember that my desk is number 8")

@@ -87,6 +87,40 @@ def test_a_fact_is_found_corrected_forgotten_and_brought_back(
     chat.page.keyboard.press("Escape")
 
 
+def test_an_item_that_could_not_be_read_is_read_when_it_is_opened_again(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    post(server, "/memory/facts", text="my kayak is orange")
+    chat.witness.network_may_fail = True
+    row = open_panel(chat, "fact").get_by_test_id("memory-row").filter(has_text="kayak")
+    chat.page.route("**/memory/items/*", lambda route: route.abort(), times=1)
+    row.locator("summary").click()
+    expect(row).to_contain_text("could not be reached")
+
+    row.locator("summary").click()
+    row.locator("summary").click()
+
+    expect(row).to_contain_text("you wrote it")
+    chat.page.keyboard.press("Escape")
+
+
+def test_why_a_fact_could_not_be_brought_back_is_said(chat: ChatPage, server: LiveServer) -> None:
+    post(server, "/memory/facts", text="my sledge is yellow")
+    chat.witness.network_may_fail = True
+    row = open_panel(chat, "fact").get_by_test_id("memory-row").filter(has_text="sledge")
+    row.locator("summary").click()
+    row.get_by_test_id("forget").click()
+    row.get_by_test_id("forget-confirm").click()
+    chat.page.route("**/memory/facts", lambda route: route.abort(), times=1)
+
+    row.get_by_test_id("forget-undo").click()
+
+    expect(row).to_contain_text("could not be reached")
+    row.get_by_test_id("forget-undo").click()
+    expect(row.get_by_test_id("forget")).to_be_visible()
+    chat.page.keyboard.press("Escape")
+
+
 def test_the_profile_is_kept_and_an_export_is_imported(chat: ChatPage, tmp_path: Path) -> None:
     panel = open_panel(chat, "profile")
     panel.get_by_test_id("profile-text").fill("I am Ana. <script>alert(1)</script>")

@@ -30,7 +30,7 @@ export function clippedText(text) {
   return el("div", { class: "memory-text", dir: "auto" }, shown, "… ", more);
 }
 
-/** One line of the chip; `read` fills in the text once the chip is opened. */
+/** One line of the chip; `read` fills in the text once the chip is opened, and resolves to false if it could not. */
 function injectedItem(item, message) {
   const text = el("div", { class: "memory-text quiet" }, t("loading"));
   const why = el("span", { class: "memory-why", title: showHidden(item.why ?? "") });
@@ -46,8 +46,10 @@ function injectedItem(item, message) {
       text.replaceWith(clippedText(body));
       if (item.revision && whole.revision > item.revision) facts.append(el("span", { class: "memory-why" }, t("memory_changed_since")));
       facts.append(...[dateOf(whole)].filter(Boolean), forgetButton(item, () => row.classList.add("is-undone")));
+      return true;
     } catch (error) {
       text.textContent = error.status === 404 ? t("memory_gone_since") : error.message;
+      return false;
     }
   }
 
@@ -75,8 +77,10 @@ export function memoryChip(memory, message = "") {
       group(t("memory_shown"), items.map(({ row }) => row)),
       group(t("memory_held_back"), memory.suppressed?.map(suppressedItem)),
       group(t("memory_parts_missing"), memory.degraded?.map(degradedItem))));
+  const unread = [...items];
   chip.addEventListener("toggle", () => {
-    for (const { read } of items.splice(0)) read();
-  }, { once: true });
+    if (!chip.open) return;
+    for (const item of unread.splice(0)) item.read().then((isRead) => { if (!isRead) unread.push(item); });
+  });
   return chip;
 }

@@ -46,6 +46,7 @@ function correction(item, text, row) {
 
 class ItemRow {
   #item;
+  #isRead = false;
   #title = el("span", { class: "memory-title", dir: "auto" });
   #body = el("div", { class: "memory-row-body" }, el("p", { class: "quiet" }, t("loading")));
   element;
@@ -56,14 +57,17 @@ class ItemRow {
     this.element = el("details", { class: "memory-row", "data-testid": "memory-row", "data-kind": item.kind },
       el("summary", {}, icon("chevron"), this.#title, el("span", { class: "memory-kind" }, kindWords(item.kind)), el("span", { class: "memory-when" }, formatMoment(item.occurred_at))),
       this.#body);
-    this.element.addEventListener("toggle", () => this.#read(openCase), { once: true });
+    this.element.addEventListener("toggle", () => { if (this.element.open && !this.#isRead) this.#read(openCase); });
   }
 
+  /** What could not be read is read when the row is opened again. */
   async #read(openCase) {
+    this.#isRead = true;
     try {
       this.#item = { ...this.#item, ...await readItem(this.#item.id) };
       this.redraw(openCase);
     } catch (error) {
+      this.#isRead = false;
       this.#body.replaceChildren(el("p", { class: "quiet" }, error.status === 404 ? t("memory_gone_since") : error.message));
     }
   }
@@ -94,8 +98,10 @@ class ItemRow {
     // Stored anew it would be a fact that holds.
     if (this.#item.kind !== "fact" || this.#item.valid_until) return;
     const undo = el("button", { class: "link-button", type: "button", "data-testid": "forget-undo" }, icon("undo"), t("saved_undo"));
+    const failed = el("span", { class: "memory-why", role: "status" });
     undo.addEventListener("click", async () => {
       undo.disabled = true;
+      setText(failed, "");
       try {
         const { body, scope, lasting, replaces } = this.#item;
         // What it had replaced holds again since.
@@ -104,10 +110,10 @@ class ItemRow {
         this.redraw();
       } catch (error) {
         undo.disabled = false;
-        undo.title = error.message;
+        setText(failed, error.message);
       }
     });
-    actions.append(undo);
+    actions.append(undo, failed);
   }
 }
 
