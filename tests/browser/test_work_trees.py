@@ -59,6 +59,9 @@ def test_changes_of_a_conversation_are_shown_merged_and_thrown_away(
         expect(chat.get("work-tree-state")).to_have_text("Thrown away.")
         expect(chat.get("work-tree-discard")).to_be_disabled()
         assert (server.workspace / "<c>.txt").read_text("utf-8") == "mine\n"
+        chat.page.keyboard.press("Escape")
+        expect(chat.get("details-save")).to_be_visible()
+        expect(chat.get("work-tree")).to_have_count(0)
 
         chinese = open_page(url=f"{server.url}", locale="zh-CN")
         chinese.ask("write x to d.txt")

@@ -107,8 +107,11 @@ class Details {
   async readTree(signal) {
     if (!this.#conversation.id) return;
     try {
-      const line = await workTreeLine(this.#conversation.id, signal);
-      if (line) this.#tree.replaceChildren(line);
+      // Merging and throwing away change what the line says.
+      const line = await workTreeLine(this.#conversation.id, signal, () => this.readTree(signal));
+      const hadFocus = this.#tree.contains(document.activeElement);
+      this.#tree.replaceChildren(...[line].filter(Boolean));
+      if (hadFocus) (this.#tree.querySelector("button") ?? this.#cancel).focus();
     } catch (error) {
       if (!signal.aborted) this.#error.show(error);
     }

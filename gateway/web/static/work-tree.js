@@ -10,14 +10,14 @@ import { showHidden } from "/static/visible.js";
 
 const routeOf = (id, ...more) => `/${["conversations", encodeURIComponent(id), "worktree", ...more].join("/")}`;
 
-/** The line of a conversation's details that opens its work tree; null where it has none. */
-export async function workTreeLine(id, signal) {
+/** The line of a conversation's details that opens its work tree, and `closed()` when that is left; null where it has none. */
+export async function workTreeLine(id, signal, closed) {
   const tree = await requestJson(routeOf(id), { signal });
   if (tree.state !== "own") return null;
   const count = tree.files.length;
   return el("div", { class: "details-tree", "data-testid": "work-tree" },
     el("p", {}, t("tree_own", { branch: tree.branch })),
-    el("button", { class: "button small", type: "button", "aria-haspopup": "dialog", "data-testid": "work-tree-open", onclick: () => openTree(id) },
+    el("button", { class: "button small", type: "button", "aria-haspopup": "dialog", "data-testid": "work-tree-open", onclick: () => openTree(id, closed) },
       icon("pencil"), el("span", {}, count ? t(count === 1 ? "file_changed" : "files_changed", { count }) : t("file_none_changed"))));
 }
 
@@ -79,10 +79,10 @@ class Tree {
   }
 }
 
-function openTree(id) {
+function openTree(id, closed) {
   const tree = new Tree(id);
   const { content, close, fail } = changesFrame(t("tree_title"), t("tree_means"), tree.element);
-  const dialog = openDialog({ label: t("tree_title"), className: "log", content });
+  const dialog = openDialog({ label: t("tree_title"), className: "log", content, onClose: closed });
   close.addEventListener("click", () => dialog.close());
   tree.read().catch(fail);
 }
