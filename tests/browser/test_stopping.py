@@ -61,6 +61,30 @@ def test_what_is_sent_while_a_turn_runs_waits_and_is_answered_after_it(chat: Cha
     assert all(WORDS.startswith(text) for text in shown)
 
 
+def test_what_waits_moves_up_in_the_queue(chat: ChatPage) -> None:
+    """It does as well on a page that is loaded later."""
+    queued = chat.get("queued-item")
+    chat.send(SLOW)
+    expect(chat.get("stop")).to_be_visible()
+    for count, message in enumerate(["the first", SLOW, "the last"], 1):
+        chat.send(message)
+        expect(queued).to_have_count(count)
+    expect(queued.last).to_contain_text("number 3")
+
+    queued.first.get_by_test_id("take-back").click()
+
+    expect(queued.last).to_contain_text("number 2")
+    chat.page.reload()
+    expect(queued.last).to_contain_text("number 2")
+    expect(chat.get("stop")).to_be_enabled()
+    chat.get("stop").click()
+    expect(queued).to_have_count(1)
+    expect(queued.last).to_contain_text("number 1")
+    expect(chat.get("stop")).to_be_enabled()
+    chat.get("stop").click()
+    expect(chat.outcomes).to_have_count(3)
+
+
 def test_an_outdated_answer_does_not_bring_a_withdrawn_message_back(talk: ChatPage) -> None:
     shown = talk.page.evaluate(
         """async () => {

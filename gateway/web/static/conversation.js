@@ -159,7 +159,8 @@ export class Conversation {
       this.#page.completed(turn);
       if (this.#page.checksAnswers()) this.#followCheck(turn);
     }
-    this.#page.turnsChanged(isNew ? null : turn);
+    // A turn that starts moves those that wait behind it up.
+    this.#page.turnsChanged(isNew || type === "turn.started" ? null : turn);
     if (type === "approval.requested") this.#page.approvalAsked();
     if (type === "turn.started" || type === "turn.completed") this.#page.activity();
     // A turn that another window started: its message is stored.

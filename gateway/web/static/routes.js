@@ -24,7 +24,7 @@ function toConversation(raw) {
     isBare: !raw.title && Number(raw.turns ?? 0) === 0 && (raw.state ?? "idle") === "idle",
     match: raw.match ? { turnId: raw.match.turn_id, before: raw.match.before, text: raw.match.text, after: raw.match.after } : null,
     lastActivity: raw.last_activity ?? raw.last_activity_at ?? raw.updated_at ?? raw.created_at ?? null,
-    queue: listOf(raw.queue).map((item) => ({ turnId: item.turn_id ?? item.id, text: item.text ?? item.message ?? "", position: item.position ?? null })),
+    queue: listOf(raw.queue).map((item) => ({ turnId: item.turn_id ?? item.id, text: item.text ?? item.message ?? "" })),
   };
 }
 

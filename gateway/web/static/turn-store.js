@@ -61,6 +61,12 @@ export class TurnStore {
       this.#withdrawn.add(turn.turnId);
     }
     this.turns.splice(this.turns.indexOf(turn), 1);
+    this.#numberQueued();
+  }
+
+  /** What the gateway told of their places holds only until one before them starts or is taken back. */
+  #numberQueued() {
+    this.turns.filter((turn) => turn.state === "queued").forEach((turn, index) => { turn.position = index + 1; });
   }
 
   /** The gateway gave a sent message its turn. */
@@ -93,6 +99,7 @@ export class TurnStore {
     const turn = this.#findOrAdd(place.turnId, "running");
     applyEvent(turn, event.type, data);
     if (!isUnfinished(turn)) this.#ledger.close(turn.turnId);
+    this.#numberQueued();
     return { turn, isNew, data };
   }
 
@@ -105,6 +112,7 @@ export class TurnStore {
     for (const message of messages) this.#mergeMessage(message);
     for (const item of summary.queue) this.#mergeQueued(item);
     this.#order(messages, known);
+    this.#numberQueued();
     if (summary.state === "stopping" && this.activeTurn) this.activeTurn.state = "stopping";
   }
 
@@ -145,7 +153,7 @@ export class TurnStore {
     if (this.#withdrawn.has(item.turnId)) return;
     const turn = this.#findOrAdd(item.turnId, "queued");
     if (!isUnfinished(turn) || turn.segments.length) return;
-    Object.assign(turn, { state: "queued", position: item.position ?? turn.position, text: turn.text ?? item.text });
+    Object.assign(turn, { state: "queued", text: turn.text ?? item.text });
   }
 
   /** Stored turns in their order; before them what was known to be earlier, after them what is not stored yet. */

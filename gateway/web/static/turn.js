@@ -195,7 +195,7 @@ export const isOpen = (tool) => tool.status === "running" || tool.status === "wa
 const isTold = (result, notice) => (result.notices ?? []).some((told) => told.code === notice.code && told.message === notice.message);
 
 const CHANGES = {
-  "turn.queued": (turn, data) => Object.assign(turn, { state: "queued", position: data.position ?? null }),
+  "turn.queued": (turn) => { turn.state = "queued"; },
   "turn.started": (turn, data) => Object.assign(turn, {
     state: turn.state === "stopping" ? "stopping" : "running",
     position: null,
