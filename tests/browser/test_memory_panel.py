@@ -90,9 +90,9 @@ def test_a_fact_is_found_corrected_forgotten_and_brought_back(
 def test_an_item_that_could_not_be_read_is_read_when_it_is_opened_again(
     chat: ChatPage, server: LiveServer
 ) -> None:
-    post(server, "/memory/facts", text="my kayak is orange")
+    post(server, "/memory/facts", text="my gondola is beige")
     chat.witness.network_may_fail = True
-    row = open_panel(chat, "fact").get_by_test_id("memory-row").filter(has_text="kayak")
+    row = open_panel(chat, "fact").get_by_test_id("memory-row").filter(has_text="gondola")
     chat.page.route("**/memory/items/*", lambda route: route.abort(), times=1)
     row.locator("summary").click()
     expect(row).to_contain_text("could not be reached")
@@ -105,9 +105,9 @@ def test_an_item_that_could_not_be_read_is_read_when_it_is_opened_again(
 
 
 def test_why_a_fact_could_not_be_brought_back_is_said(chat: ChatPage, server: LiveServer) -> None:
-    post(server, "/memory/facts", text="my sledge is yellow")
+    post(server, "/memory/facts", text="my harp is yellow")
     chat.witness.network_may_fail = True
-    row = open_panel(chat, "fact").get_by_test_id("memory-row").filter(has_text="sledge")
+    row = open_panel(chat, "fact").get_by_test_id("memory-row").filter(has_text="harp")
     row.locator("summary").click()
     row.get_by_test_id("forget").click()
     row.get_by_test_id("forget-confirm").click()
