@@ -68,15 +68,15 @@ class TestPostgresChronicle(ChronicleSuite):
 
 class OneByOne(SqlChronicle):
     async def record(
-        self, recordings: Sequence[Recording], guard: Guard = unguarded
+        self, recordings: Sequence[Recording], guard: Guard = unguarded, **how: bool
     ) -> Sequence[str]:
-        first = await super().record(recordings[:1], guard)
-        return [*first, *await super().record(recordings[1:], guard)]
+        first = await super().record(recordings[:1], guard, **how)
+        return [*first, *await super().record(recordings[1:], guard, **how)]
 
 
 class Overwriting(SqlChronicle):
     async def record(
-        self, recordings: Sequence[Recording], guard: Guard = unguarded
+        self, recordings: Sequence[Recording], guard: Guard = unguarded, **how: bool
     ) -> Sequence[str]:
         def work(writer: Connection) -> list[str]:
             guard(writer)
@@ -87,16 +87,16 @@ class Overwriting(SqlChronicle):
                 )
             return record_blocking(writer, recordings)
 
-        return await self._database.write(work)
+        return await self._database.write(work, **how)
 
 
 class TellingAll(SqlChronicle):
     """Reports each as new."""
 
     async def record(
-        self, recordings: Sequence[Recording], guard: Guard = unguarded
+        self, recordings: Sequence[Recording], guard: Guard = unguarded, **how: bool
     ) -> Sequence[str]:
-        await super().record(recordings, guard)
+        await super().record(recordings, guard, **how)
         return [recording.intent_id for recording in recordings]
 
 
@@ -123,27 +123,32 @@ class InTwoSteps(SqlChronicle):
     """Notes that the turn ended in a transaction of its own."""
 
     async def record(
-        self, recordings: Sequence[Recording], guard: Guard = unguarded
+        self, recordings: Sequence[Recording], guard: Guard = unguarded, **how: bool
     ) -> Sequence[str]:
         new = await super().record(
-            [replace(recording, turn_id=recording.turn_id) for recording in recordings[:-1]], guard
+            [replace(recording, turn_id=recording.turn_id) for recording in recordings[:-1]],
+            guard,
+            **how,
         )
-        return [*new, *await super().record(recordings[-1:], guard)]
+        return [*new, *await super().record(recordings[-1:], guard, **how)]
 
 
 class Unguarded(SqlChronicle):
-    async def record(self, recordings: Sequence[Recording], _: Guard = unguarded) -> Sequence[str]:
-        return await super().record(recordings)
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded, **how: bool
+    ) -> Sequence[str]:
+        del guard
+        return await super().record(recordings, unguarded, **how)
 
 
 class GuardedApart(SqlChronicle):
     """Asks the guard in a transaction before."""
 
     async def record(
-        self, recordings: Sequence[Recording], guard: Guard = unguarded
+        self, recordings: Sequence[Recording], guard: Guard = unguarded, **how: bool
     ) -> Sequence[str]:
         await self._database.write(guard)
-        return await super().record(recordings)
+        return await super().record(recordings, unguarded, **how)
 
     async def consumed(
         self, intent_ids: Sequence[str], turn_id: str, guard: Guard = unguarded
