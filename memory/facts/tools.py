@@ -13,7 +13,7 @@ from memory.facts.fact import Fact
 from memory.facts.gate import FactRefused
 from memory.facts.keeper import MAX_IDS, FactKeeper
 from memory.facts.told import Forgotten, NewFact, ToldTurn, texts_of
-from memory.items.item import Item
+from memory.items.item import Item, ItemKind
 from memory.items.scope import Scope
 from memory.recall.argument_names import unknown_argument
 from memory.recall.search import MemorySearch
@@ -80,7 +80,10 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         },
     },
 }
+_SEARCHED: Final[Sequence[Sequence[ItemKind]]] = (("note", "turn", "episode"), ("fact",))
+"""Kinds searched for copies. One search would leave out a turn for the fact that it told."""
 _MOST_COPIES: Final = 5
+"""Of one search."""
 _MOST_EVIDENCE: Final = 8
 """Words that told forgotten facts, which are looked for elsewhere."""
 
@@ -140,18 +143,18 @@ class FactTools:
         ]
         if not texts:
             return []
-        found = await self._search.search(
-            [*texts, *told], scope=scope, kinds=("fact", "note", "turn", "episode")
-        )
         forms = [plain(text) for text in texts]
-        items = [hit.item for hit in found.hits]
-        said = [
-            item
-            for item in items
-            if any(form in plain(item.body) for form in forms)
-            or any(is_said(words, item.body) for words in told)
-        ]
-        return said[:_MOST_COPIES]
+        copies: list[Item] = []
+        for kinds in _SEARCHED:
+            found = await self._search.search([*texts, *told], scope=scope, kinds=kinds)
+            said = [
+                hit.item
+                for hit in found.hits
+                if any(form in plain(hit.item.body) for form in forms)
+                or any(is_said(words, hit.item.body) for words in told)
+            ]
+            copies += said[:_MOST_COPIES]
+        return copies
 
 
 def _fields(fact: Fact) -> dict[str, Any]:

@@ -222,6 +222,7 @@ async def test_the_agent_learns_which_other_fact_still_says_what_was_forgotten(
         result = await services.ask(saying(words, forget(words, fact_id)))
         still = json.loads(await answer_of(services, result))["still_said_in"]
         assert [copy["id"] for copy in still if copy["kind"] == "fact"] == [desk_id]
+        assert "turn" in {copy["kind"] for copy in still}, "and the turn that told both"
 
 
 async def test_no_answer_that_had_it_says_what_was_forgotten(tmp_path: Path) -> None:
