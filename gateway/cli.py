@@ -114,20 +114,21 @@ def _environment(file: Path) -> Mapping[str, str]:
     that asks a person. Other lines are other programs' and may be anything.
     """
     try:
-        text = file.read_text("utf-8-sig") if file.is_file() or file.is_fifo() else ""
+        # a directory that may not be searched has none, like one of another user who runs a command
+        text = file.read_text("utf-8-sig") if os.access(file, os.F_OK) and not file.is_dir() else ""
+        if number := _unclear_line(text):
+            raise SettingsError(
+                f"{file}, line {number}: it is not NAME=value, or a quotation mark is not closed;"
+                " correct or remove it."
+            )
+        for name, value in dotenv_values(stream=io.StringIO(text)).items():
+            if value is not None:
+                os.environ.setdefault(name, value)
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
         raise SettingsError(
             f"{file} cannot be read ({reason}); correct it or move it away."
         ) from exc
-    if number := _unclear_line(text):
-        raise SettingsError(
-            f"{file}, line {number}: it is not NAME=value, or a quotation mark is not closed;"
-            " correct or remove it."
-        )
-    for name, value in dotenv_values(stream=io.StringIO(text)).items():
-        if value is not None:
-            os.environ.setdefault(name, value)
     return os.environ
 
 
@@ -135,7 +136,8 @@ def _unclear_line(text: str) -> int | None:
     """Return the number of the first line that names a setting and cannot be read, if any."""
     for binding in parse_stream(io.StringIO(text)):
         whole = binding.original.string  # with the blank lines before it
-        if binding.error and PREFIX in whole:
+        is_bare = binding.value is None and (binding.key or "").startswith(PREFIX)
+        if is_bare or (binding.error and PREFIX in whole):
             blank = whole[: len(whole) - len(whole.lstrip())]
             return binding.original.line + blank.count("\n")
     return None

@@ -113,14 +113,17 @@ def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
     assert "sk-ant-from-file" not in done.stdout
 
 
-def test_an_env_file_that_is_no_text_is_told(tmp_path: Path) -> None:
-    program = copy_of_the_program(tmp_path / "copy", b"A=\xff\xfe\n")
+@pytest.mark.parametrize("line", [b"A=\xff\xfe\n", b"A=b\0\n"])
+def test_an_env_file_that_is_no_text_is_told(tmp_path: Path, line: bytes) -> None:
+    program = copy_of_the_program(tmp_path / "copy", line)
     done = run_app("demo", directory=tmp_path, program=program)
     assert done.returncode == 2
     assert str(program.with_name(".env")) in one_sentence(done.stderr)
 
 
-@pytest.mark.parametrize("line", ["CANDOR_APPROVALS: on", 'CANDOR_APPROVALS="on'])
+@pytest.mark.parametrize(
+    "line", ["CANDOR_APPROVALS: on", "CANDOR_APPROVALS:on", 'CANDOR_APPROVALS="on']
+)
 def test_a_setting_of_the_env_file_that_cannot_be_read_is_told(tmp_path: Path, line: str) -> None:
     """Left out, it would have the server ask nobody. What is not a setting is another program's."""
     text = f"if this then\n\n{line}\nCANDOR_EXTRACT=on\n"

@@ -305,6 +305,18 @@ def test_doctor_says_why_memory_cannot_be_opened(tmp_path: Path) -> None:
     )
 
 
+def test_a_directory_that_may_not_be_searched_has_no_env_file(tmp_path: Path) -> None:
+    """As one of an administrator who runs a command as the server's user."""
+    (tmp_path / "closed").mkdir(mode=0)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\nfrom pathlib import Path\nfrom gateway.cli import main\n"
+        "sys.exit(main(home=Path(__file__).with_name('closed')))\n"
+    )
+    done = run_app("memory", "list", directory=tmp_path, prefix=unprivileged(), program=program)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("case", ["newer", "read-only", "its head"])
 def test_a_memory_is_given_up_only_if_its_file_is_damaged(tmp_path: Path, case: str) -> None:
     """A person who is told to begin with an empty one takes it for lost."""
