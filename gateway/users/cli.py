@@ -46,8 +46,6 @@ _NOT_ON: Final = (
     "A server looks for users and tokens of the database with CANDOR_USERS=on, which is not set"
     " here."
 )
-_COUNT_WHERE_ON: Final = frozenset({"add", "role", "disable", "enable"})
-"""Subcommands of `user` and `token` whose effect takes a server with `CANDOR_USERS=on`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +84,7 @@ def run_users_command(
         await given.run(call)
 
     _run_on_accounts(run, settings, now)
-    if settings.users == "off" and vars(given).get("does") in _COUNT_WHERE_ON:
+    if settings.users == "off" and given.run in _COUNT_WHERE_ON:
         say(_NOT_ON)
     return 0
 
@@ -269,6 +267,8 @@ def _day(moment: datetime) -> str:
 
 _Parser = argparse.ArgumentParser
 Work = Callable[[_Call], Awaitable[None]]
+_COUNT_WHERE_ON: Final = frozenset({_add_user, _set_role, _disable, _enable, _add_token})
+"""What takes a server with `CANDOR_USERS=on`."""
 
 
 def _parser_of(command: str) -> _Parser:
@@ -278,7 +278,7 @@ def _parser_of(command: str) -> _Parser:
 
 
 def _user_parser(parser: _Parser) -> None:
-    commands = parser.add_subparsers(dest="does", required=True)
+    commands = parser.add_subparsers(required=True)
 
     def add(name: str, run: Work, told: str) -> _Parser:
         one = commands.add_parser(name, help=told)
@@ -296,7 +296,7 @@ def _user_parser(parser: _Parser) -> None:
 
 
 def _token_parser(parser: _Parser) -> None:
-    commands = parser.add_subparsers(dest="does", required=True)
+    commands = parser.add_subparsers(required=True)
     add = commands.add_parser("add", help="make a token; it is shown once")
     add.add_argument("user", type=_user_name)
     add.add_argument("--name", type=_token_name, default="", help="what it is used by")
