@@ -1,11 +1,12 @@
 """Which embedder is used: the one that the settings name, if any."""
 
-from collections.abc import Callable
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import anyio.to_thread
 
@@ -17,6 +18,9 @@ from memory.embeddings.protocol import Embedder, TextEmbedder, ThreadedEmbedder
 from memory.remote.breaker import BreakerState
 
 EmbedderName = Literal["auto", "multilingual", "none", "onnx", "openai"]
+
+_THREADS: Final = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""Of what numpy's wheels compute with, on Linux and Windows, and on macOS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,25 @@ def _local_blocking(choice: EmbedderChoice) -> Embedder | None:
     if not has_embedder(choice):
         return None
     # or the model's thread and the index's import it at once, and fail
-    with suppress(ImportError):  # its users report that it is missing
+    with suppress(ImportError), _one_thread():  # its users report that it is missing
         import_module("numpy")
     return MultilingualEmbedder()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Have numpy compute in one thread, if it is loaded in the block and the environment does not
+    say otherwise: to it a text is little work, and threads would wait for each other longer.
+
+    It looks at these variables once. threadpoolctl could tell it later, but looks for its library
+    under a lock of the system's loader, for which a thread that imports a module may wait with the
+    interpreter's lock.
+    """
+    environ = os.environ  # noqa: TID251  numpy looks nowhere else
+    missing = [name for name in _THREADS if name not in environ]
+    environ.update(dict.fromkeys(missing, "1"))
+    try:
+        yield
+    finally:
+        for name in missing:
+            del environ[name]

