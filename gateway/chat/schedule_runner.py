@@ -27,7 +27,7 @@ from gateway.ids import TurnId, UserId
 from gateway.turns.ownership import HeldElsewhere
 from gateway.turns.requests import ChatRequest
 from memory.clock import rfc3339
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 
 _log = logging.getLogger(__name__)
 
@@ -66,12 +66,15 @@ class ScheduleRunner:
     async def run(self, serves: ServesUser) -> None:
         """Run what is due until cancelled; first what was due while the server was not running.
 
-        While the database is out of reach it is asked again and again.
+        While the database is out of reach it is asked again and again. Raise `StoreDamaged` if what
+        is due cannot be read.
         """
         while True:
             self._changed = anyio.Event()
             try:
                 wait_s = await self.run_due(serves)
+            except StoreDamaged:  # waiting does not help
+                raise
             except StoreUnavailable as exc:
                 _log.warning("schedules_unknown", extra={"reason": str(exc)})
                 wait_s = _LOOK_AGAIN_S

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import anyio.lowlevel
@@ -18,7 +19,7 @@ from gateway.conversations.model import Turn
 from gateway.conversations.sql.schedules import ScheduleStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.requests import Accepted
-from memory.errors import StoreUnavailable
+from memory.errors import StoreDamaged, StoreUnavailable
 from tests.support.services import HANG, RunningServices, running_services, script
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -372,6 +373,17 @@ async def test_the_loop_goes_on_when_the_database_is_back(
         await s.ran(schedule_id)
         await s.turns()
         loop.cancel_scope.cancel()
+
+
+async def test_the_loop_fails_by_schedules_that_are_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that it counts as a failure to report."""
+    async with scene(tmp_path, monkeypatch) as s:
+        broken = AsyncMock(side_effect=StoreDamaged("The database file is damaged."))
+        monkeypatch.setattr(ScheduleStore, "due", broken)
+        with anyio.fail_after(30), pytest.raises(StoreDamaged):
+            await s.runner.run(lambda user_id: user_id == ME)
 
 
 async def test_a_refused_message_stays_due_and_says_why(
