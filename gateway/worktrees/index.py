@@ -19,13 +19,14 @@ def add_all_blocking(tree: WorkTree, index: Path | None = None) -> list[str]:
     they are repositories without a commit.
     """
     _show_hidden(tree, index)
-    untaken = _add_left_out(tree, index) if tree.sparse_settings_blocking() else []
-    return untaken + _add(tree, index, "-A")
+    untaken = _add(tree, index, "-A")
+    return untaken + (_add_left_out(tree, index) if tree.sparse_settings_blocking() else [])
 
 
 def _add_left_out(tree: WorkTree, index: Path | None) -> list[str]:
     """Add the files that are where a sparse checkout leaves out some: `git add -A` takes none in,
-    and with `--sparse` it would take what is left out for deleted.
+    and with `--sparse` it would take what is left out for deleted. It goes first, because git
+    compares each file of the index with each name that it is given.
     """
     words = ("ls-files", "--others", "--modified", "--exclude-standard", "-z")
     listed = tree.run_blocking(*words, index=index).split(b"\0")

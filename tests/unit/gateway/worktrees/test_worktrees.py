@@ -3,6 +3,7 @@
 import shutil
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,6 +198,29 @@ def test_what_is_written_where_a_sparse_checkout_leaves_files_out_is_merged(
     assert git(workspace, "show", "HEAD:deep/c.txt") == "one"
     assert status(workspace) == ""
     assert (one / "more/e.txt").read_text() == "one\n"
+
+
+def test_git_is_given_no_name_that_it_adds_by_itself(
+    workspace: Path, trees: ConversationTrees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It compares each file of the index with each name, which took minutes in large trees."""
+    given: list[object] = []
+    run = WorkTree.run_blocking
+
+    def noted(tree: WorkTree, *words: str, **options: Any) -> bytes:
+        if words[0] == "add":
+            given.append(options["given"])
+        return run(tree, *words, **options)
+
+    git(workspace, "sparse-checkout", "set", "--cone", "new")
+    one = trees.open_blocking(ONE)
+    for name in ("a.txt", "new/b.txt", "more/e.txt"):
+        (one / name).parent.mkdir(exist_ok=True)
+        (one / name).write_text("one\n")
+    monkeypatch.setattr(WorkTree, "run_blocking", noted)
+    changes = trees.changes_blocking(ONE, git(workspace, "rev-parse", "main"))
+    assert [file.path for file in changes.files] == ["a.txt", "more/e.txt", "new/b.txt"]
+    assert given == [b"", b"more/e.txt"]
 
 
 def test_what_a_sparse_checkout_leaves_out_is_not_deleted_whatever_its_index_says(
