@@ -57,6 +57,22 @@ def test_passwords_are_left_out_of_the_settings_that_a_work_tree_and_submodules_
     assert SECRET not in ran.output
 
 
+def test_passwords_are_left_out_of_the_settings_of_submodules_in_a_person_s_work_tree(
+    bench: Bench,
+) -> None:
+    part = ".git/worktrees/theirs"
+    bench.write(f"{part}/HEAD", "ref: refs/heads/main\n")
+    bench.write(f"{part}/commondir", "../..\n")
+    for sub in ("modules/sub", "modules/sub/modules/inner"):
+        for name in ("HEAD", "objects/x", "refs/x"):
+            bench.write(f"{part}/{sub}/{name}", "")
+        url = f"https://me:{SECRET}@example.com/x.git"
+        bench.write(f"{part}/{sub}/config", f'[remote "origin"]\n\turl = {url}\n')
+    ran = bench.run("find .git/worktrees -name config -exec cat {} +")
+    assert ran.output.count("https://example.com/x.git") == 2
+    assert SECRET not in ran.output
+
+
 def test_secrets_below_a_folder_that_acts_are_empty(bench: Bench) -> None:
     names = (".cargo/credentials", ".devcontainer/.env", ".claude/a/server.pem", "logs/.ssh/x")
     for name in names:

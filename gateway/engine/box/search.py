@@ -269,7 +269,8 @@ def _look_in_git(
         protected = protected or _find_open_link(path, entry, may_be_reference=is_reference)
         if protected is not None:
             found.append(protected)
-    unsearched = {item.path.rpartition("/")[2] for item in found} if inside else _UNSEARCHED
+    known = {item.path.rpartition("/")[2] for item in found}
+    unsearched = known - _WITH_SETTINGS if inside else _UNSEARCHED
     return _Folder(state, _folders(listing, names - unsearched), tuple(found), len(listing))
 
 
