@@ -170,6 +170,31 @@ def test_git_in_the_box_merges_where_a_person_has_it_record_resolutions(bench: B
     assert ran.output == "Merged\n"
 
 
+@pytest.mark.parametrize("is_in_tree", [True, False])
+def test_a_person_whose_git_begins_to_record_resolutions_while_a_command_runs_can_commit(
+    bench: Bench, *, is_in_tree: bool
+) -> None:
+    for name, value in (("user.name", "x"), ("user.email", "x")):
+        bench.git("config", name, value)
+    tree = add_work_tree(bench, "cnv_a") if is_in_tree else bench.workspace
+    bench.git("commit", "-q", "--allow-empty", "-m", "Base")
+    for branch, start in (("one", "HEAD"), ("two", "HEAD^")):
+        bench.git("checkout", "-q", "-b", branch, start)
+        bench.write("a.txt", branch)
+        bench.git("add", "a.txt")
+        bench.git("commit", "-q", "-m", branch)
+    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done", cwd=tree) as speaker:
+        while not (tree / "begun").exists():
+            time.sleep(0.01)
+        with pytest.raises(subprocess.CalledProcessError):
+            bench.git("-c", "rerere.enabled=true", "merge", "-q", "one")
+        (tree / "go").touch()
+        assert speaker.recv(100) == b"0 "
+    for content in ("both", "more"):
+        bench.write("a.txt", content)
+        bench.git("-c", "rerere.enabled=true", "commit", "-q", "-a", "-m", content)
+
+
 @pytest.mark.parametrize("words", [("rebase", "main"), ("merge", "main"), ("cherry-pick", "main")])
 def test_what_a_person_begins_in_the_workspace_while_a_command_runs_in_a_work_tree_stays(
     bench: Bench, words: tuple[str, ...]

@@ -19,11 +19,13 @@ from typing import Final
 
 from gateway.engine.box.descriptors import open_below_blocking, open_folder_blocking
 from gateway.engine.box.git_settings import MAX_SETTINGS_BYTES, rewrite_settings
-from gateway.engine.box.search import Protected, Searcher, read_link
+from gateway.engine.box.search import RESOLUTIONS, Protected, Searcher, read_link
 from policies.paths.protected import find_acting
 
 _REMOVED: Final = "removed-by-sandbox-"
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_LIST_OF_CONFLICTS: Final = "MERGE_RR"
+"""Every commit fails while it names what is not in `RESOLUTIONS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,8 @@ def restore_blocking(
                 if not (is_new and _is_settings(place)):
                     _remove(place)
                     restored.removed.append(entry.path)
+                    if place.name == RESOLUTIONS:
+                        _remove(place.with_name(_LIST_OF_CONFLICTS))
                 elif _reset(place, is_repository):
                     restored.rewritten.append(entry.path)
                 if not is_new:

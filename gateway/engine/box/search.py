@@ -55,11 +55,11 @@ _WITH_SETTINGS: Final = frozenset({"modules", "worktrees"})
 """Of a repository: the folders of others' settings."""
 _DEPTH_OF_WORK_TREE: Final = 2
 """The names of `worktrees/NAME`, the part of a repository that is a work tree's own."""
-_RESOLUTIONS: Final = "rr-cache"
+RESOLUTIONS: Final = "rr-cache"
 """Into this folder of a repository a person's `git commit` copies the files that `MERGE_RR` names,
 whatever they are, and a command can write that list (git-rerere(1)).
 """
-_UNSEARCHED: Final = (ACTING_IN_REPOSITORY - _WITH_SETTINGS) | {_RESOLUTIONS}
+_UNSEARCHED: Final = (ACTING_IN_REPOSITORY - _WITH_SETTINGS) | {RESOLUTIONS}
 _SECRET_IN_REPOSITORY: Final = "credentials"  # noqa: S105  a name
 _SYMBOLIC: Final = "HEAD"
 """With what stands in `refs`: git may make a link of it (`core.preferSymlinkRefs`), and writes
@@ -345,7 +345,7 @@ def _protect(above: str, parts: tuple[str, ...], entry: os.DirEntry[str]) -> Pro
 
 def _protect_in_repository(above: str, entry: os.DirEntry[str]) -> Protected | None:
     name = fold(entry.name)
-    if name == _RESOLUTIONS and entry.is_dir(follow_symlinks=False):
+    if name == RESOLUTIONS and entry.is_dir(follow_symlinks=False):
         return Protected(path=f"{above}{entry.name}", kind="hidden")
     if name in ACTING_IN_REPOSITORY or name == _SECRET_IN_REPOSITORY:
         return _describe(above, entry, is_secret=name == _SECRET_IN_REPOSITORY)
