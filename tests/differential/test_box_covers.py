@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,30 @@ def test_a_command_in_a_work_tree_leaves_no_lock_of_what_all_share(bench: Bench)
     ran = bench.run("cd ../../.git; touch config.lock index.lock HEAD.lock", cwd=tree)
     assert ran.code == 0
     assert list((bench.workspace / ".git").glob("*.lock")) == []
+
+
+def test_a_commit_whose_message_a_person_writes_while_a_command_runs_in_a_work_tree_is_made(
+    bench: Bench,
+) -> None:
+    bench.write("a.txt", "")
+    bench.git("add", "a.txt")
+    tree = add_work_tree(bench, "cnv_a")
+    bench.write("a.txt", "changed")
+    line = "touch begun; until [ -e go ]; do sleep 0.1; done"
+    editor = bench.write(
+        "editor",
+        f"touch {tree}/go; until [ -e {tree}/ended ]; do sleep 0.1; done; echo Message > $1",
+    )
+    with bench.asked(line, cwd=tree) as speaker, ThreadPoolExecutor(1) as threads:
+        while not (tree / "begun").exists():
+            time.sleep(0.01)
+        who = ("-c", "user.name=x", "-c", "user.email=x", "-c", f"core.editor=sh {editor}")
+        committing = threads.submit(bench.git, *who, "commit", "-q", "-a")
+        answer = speaker.recv(100)
+        (tree / "ended").touch()
+        committing.result()
+    assert answer == b"0 "
+    bench.git("diff", "--cached", "--exit-code")
 
 
 def test_a_command_in_a_work_tree_leaves_no_changes_that_a_person_s_commit_would_bring(

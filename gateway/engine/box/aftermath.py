@@ -149,7 +149,7 @@ def _acts(one: Protected) -> bool:
     name acts as well, as `.gitconfig` does.
     """
     is_harmless = one.is_secret and find_acting(one.path.split("/")[-1:]) is None
-    return not is_harmless and one.kind not in {"repository", "way"}
+    return not is_harmless and one.kind not in {"repository", "lock", "way"}
 
 
 def _is_settings(entry: Path) -> bool:

@@ -27,14 +27,16 @@ Kind = Literal[
     "secret_folder",
     "acting",
     "unfinished",
+    "lock",
     "hidden",
     "repository",
     "link",
     "open_link",
     "way",
 ]
-"""`unfinished` is what a person may be doing in a repository, such as a rebase. An `open_link` is
-one in a repository, which git writes through, or in place of a folder some of whose names act; a
+"""`unfinished` is what a person may be doing in a repository, such as a rebase, and `lock` an index
+that git has written for them and not taken yet: it is left alone. An `open_link` is one in a
+repository, which git writes through, or in place of a folder some of whose names act; a
 `way` is a link on the way of another one. What these two lead to is not protected for their sake.
 """
 

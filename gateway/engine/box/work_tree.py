@@ -8,6 +8,7 @@ acts stands read-only. Blocks on the file system.
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -37,6 +38,8 @@ _UNFINISHED: Final = (
 """
 _IN_USE: Final = ("HEAD", "index")
 """These change when a person works in the workspace."""
+_LOCK: Final = "index.lock"
+"""Git writes an index there, which it takes when a person has written the message of a commit."""
 _NO_BRANCHES: Final = b"# pack-refs with: peeled fully-peeled sorted \n"
 """What git itself writes into a list of packed branches that is empty."""
 _OWN: Final = ("candor-ready", "objects/info")
@@ -105,7 +108,8 @@ class RepositorySearch:
                 yield Protected(path=path, kind="link", target=read_link(f"{place}"))
             elif place.exists():
                 changed_ns = place.stat().st_ctime_ns if path in _IN_USE else 0
-                yield Protected(path=path, kind=_kind(path), changed_ns=changed_ns)
+                kind = "lock" if path == _LOCK and _is_written(place) else _kind(path)
+                yield Protected(path=path, kind=kind, changed_ns=changed_ns)
         yield Protected(path="credentials", kind="secret_file", is_secret=True)
         writable = (self._own, f"{self._own}/objects", _OWN_BRANCHES)
         yield from (Protected(path=path, kind="repository") for path in writable)
@@ -115,6 +119,14 @@ def _kind(path: str) -> Literal["acting", "hidden", "unfinished"]:
     if path == "modules":  # of submodules, which no work tree has
         return "hidden"
     return "unfinished" if path in _UNFINISHED else "acting"
+
+
+def _is_written(file: Path) -> bool:
+    try:
+        status = file.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
 
 class WorkTreeFolders:
