@@ -97,6 +97,12 @@ class WorkTree:
         told = self._call(self._environment(), ("config", "--list", "-z"), b"", GIT_S)
         return _settings_file(b"\0".join(filter(_SPARSE.fullmatch, told.split(b"\0"))))
 
+    def is_sparse_blocking(self) -> bool:
+        """Return whether a sparse checkout leaves files out; the settings stay when one ends."""
+        told = self._call(self._environment(), ("config", "--list", "-z"), b"", GIT_S)
+        set_to = [line for line in told.split(b"\0") if line.startswith(b"core.sparsecheckout\n")]
+        return set_to[-1:] == [b"core.sparsecheckout\ntrue"]
+
     def _environment(self) -> dict[str, str]:
         return {
             **{f"GIT_{who}_{key}": value for who in _WHO for key, value in _IDENTITY.items()},

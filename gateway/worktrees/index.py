@@ -20,7 +20,7 @@ def add_all_blocking(tree: WorkTree, index: Path | None = None) -> list[str]:
     """
     _show_hidden(tree, index)
     untaken = _add(tree, index, "-A")
-    return untaken + (_add_left_out(tree, index) if tree.sparse_settings_blocking() else [])
+    return untaken + (_add_left_out(tree, index) if tree.is_sparse_blocking() else [])
 
 
 def _add_left_out(tree: WorkTree, index: Path | None) -> list[str]:
@@ -56,7 +56,7 @@ def _add(tree: WorkTree, index: Path | None, *words: str, given: bytes = b"") ->
 
 def skipped_blocking(tree: WorkTree) -> set[str]:
     """Return the paths that a sparse checkout leaves out; none if a tree is no such."""
-    if not tree.sparse_settings_blocking():
+    if not tree.is_sparse_blocking():
         return set()
     listed = tree.run_blocking("ls-files", "-v", "-z").decode(errors="surrogateescape")
     return {line[2:] for line in listed.split("\0") if line[:1] in {"S", "s"}}

@@ -200,6 +200,18 @@ def test_what_is_written_where_a_sparse_checkout_leaves_files_out_is_merged(
     assert (one / "more/e.txt").read_text() == "one\n"
 
 
+def test_a_merge_brings_files_that_git_passes_over_once_a_sparse_checkout_has_ended(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    git(workspace, "sparse-checkout", "set", "--cone", "new")
+    git(workspace, "sparse-checkout", "disable")
+    git(workspace, "update-index", "--skip-worktree", "b.txt")
+    one = trees.open_blocking(ONE)
+    (one / "b.txt").write_text("one\n")
+    trees.merge_blocking(ONE, "One", unnoted)
+    assert (workspace / "b.txt").read_text() == "one\n"
+
+
 def test_git_is_given_no_name_that_it_adds_by_itself(
     workspace: Path, trees: ConversationTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
