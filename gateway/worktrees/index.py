@@ -62,6 +62,21 @@ def skipped_blocking(tree: WorkTree) -> set[str]:
     return {line[2:] for line in listed.split("\0") if line[:1] in {"S", "s"}}
 
 
+def overwritten_blocking(tree: WorkTree, head: str, commit: str) -> list[str]:
+    """Return the files that are in no index, and in whose place a commit has new ones."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", "--no-renames")
+    added = tree.run_blocking(*words, head, commit).split(b"\0")[:-1]
+    known = {*tree.run_blocking("ls-files", "-z").split(b"\0")}
+    top = os.path.realpath(os.fsencode(tree.folder))
+    found = [path for path in added if path not in known and _is_file_in(top, path)]
+    return [path.decode(errors="surrogateescape") for path in found]
+
+
+def _is_file_in(top: bytes, path: bytes) -> bool:
+    place = os.path.join(top, path)  # noqa: PTH118  bytes
+    return _is_in(top, path) and (os.path.islink(place) or not os.path.isdir(place))  # noqa: PTH112,PTH114
+
+
 def _show_hidden(tree: WorkTree, index: Path | None) -> None:
     """Take the marks away by which git passes over files that differ. A file that is not there
     stays marked, because a sparse checkout leaves it out.

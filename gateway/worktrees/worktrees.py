@@ -26,7 +26,7 @@ from gateway.trust import OWN_SKILLS, WORKTREES
 from gateway.worktrees.branches import OBJECT, Branches, branch_of, own_parts
 from gateway.worktrees.changes import find_links, find_new_repositories, read_changes_blocking
 from gateway.worktrees.git import GitFailed, WorkTree
-from gateway.worktrees.index import add_all_blocking, skipped_blocking
+from gateway.worktrees.index import add_all_blocking, overwritten_blocking, skipped_blocking
 from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blocking
 from gateway.worktrees.objects import has_new, take_in_blocking
 from gateway.worktrees.repository_files import RepositoryFiles
@@ -363,13 +363,15 @@ class ConversationTrees:
         except GitFailed as exc:
             if exc.code != 1:  # some differ
                 raise
+        told = "Files of the workspace that are not committed are in the way."
         try:
             words = ("read-tree", "-n", "-m", "-u", "--no-sparse-checkout")
             self._main.run_blocking(*words, head, commit)
         except GitFailed as exc:
             names = _QUOTED.findall(exc.errors) or _LISTED.findall(exc.errors)
-            told = "Files of the workspace that are not committed are in the way."
             raise _conflict(told, names) from exc
+        if ignored := overwritten_blocking(self._main, head, commit):  # which git replaces
+            raise _conflict(told, ignored)
 
     def _apply(self, head: str, commit: str, changed: Sequence[tuple[str, bool]]) -> None:
         """Bring index, files and branch of the workspace to a commit. May be done again."""

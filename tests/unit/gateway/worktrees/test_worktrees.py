@@ -175,6 +175,24 @@ def test_a_merge_does_not_make_a_folder_of_the_workspace_a_repository(
     assert trees.merge_blocking(ONE, "Remove it", unnoted).files == 3
 
 
+def test_a_file_of_the_workspace_that_git_ignores_is_not_overwritten(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    (workspace / ".gitignore").write_text("*.db\n")
+    git(workspace, "add", ".gitignore")
+    git(workspace, "commit", "-q", "-m", "Ignore")
+    one = trees.open_blocking(ONE)
+    (one / ".gitignore").unlink()
+    (one / "local.db").write_text("one\n")
+    (workspace / "local.db").write_text("mine\n")
+    with pytest.raises(Conflict) as refused:
+        trees.merge_blocking(ONE, "One", unnoted)
+    assert refused.value.details == {"files": ["local.db"]}
+    assert (workspace / "local.db").read_text() == "mine\n"
+    (workspace / "local.db").unlink()
+    assert trees.merge_blocking(ONE, "One", unnoted).files == 2
+
+
 def test_what_is_written_where_a_sparse_checkout_leaves_files_out_is_merged(
     workspace: Path, trees: ConversationTrees
 ) -> None:
