@@ -5,6 +5,7 @@ Blocks, and raises `GitFailed` as git fails.
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -63,18 +64,24 @@ def skipped_blocking(tree: WorkTree) -> set[str]:
 
 
 def overwritten_blocking(tree: WorkTree, head: str, commit: str) -> list[str]:
-    """Return the files that are in no index, and in whose place a commit has new ones."""
+    """Return the new paths of a commit at which files stand that are in no index."""
     words = ("diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", "--no-renames")
-    added = tree.run_blocking(*words, head, commit).split(b"\0")[:-1]
+    told = tree.run_blocking(*words, "--ignore-submodules", head, commit)
     known = {*tree.run_blocking("ls-files", "-z").split(b"\0")}
     top = os.path.realpath(os.fsencode(tree.folder))
-    found = [path for path in added if path not in known and _is_file_in(top, path)]
+    added = [path for path in told.split(b"\0")[:-1] if _is_in(top, path)]
+    found = [path for path in added if not known.issuperset(_files(top, path))]
     return [path.decode(errors="surrogateescape") for path in found]
 
 
-def _is_file_in(top: bytes, path: bytes) -> bool:
+def _files(top: bytes, path: bytes) -> Iterator[bytes]:
+    """Yield the paths of the files in a folder; of a file or link its own."""
     place = os.path.join(top, path)  # noqa: PTH118  bytes
-    return _is_in(top, path) and (os.path.islink(place) or not os.path.isdir(place))  # noqa: PTH112,PTH114
+    if os.path.islink(place) or not os.path.isdir(place):  # noqa: PTH112,PTH114
+        yield path
+        return
+    for folder, _, names in os.walk(place):
+        yield from (os.path.relpath(os.path.join(folder, name), top) for name in names)  # noqa: PTH118
 
 
 def _show_hidden(tree: WorkTree, index: Path | None) -> None:

@@ -193,6 +193,22 @@ def test_a_file_of_the_workspace_that_git_ignores_is_not_overwritten(
     assert trees.merge_blocking(ONE, "One", unnoted).files == 2
 
 
+def test_a_folder_of_the_workspace_that_git_ignores_is_not_replaced_by_a_link(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    (workspace / ".gitignore").write_text("data/\n")  # which takes no link
+    git(workspace, "add", ".gitignore")
+    git(workspace, "commit", "-q", "-m", "Ignore")
+    one = trees.open_blocking(ONE)
+    (one / "data").symlink_to(workspace / "data")
+    (workspace / "data/deep").mkdir(parents=True)
+    (workspace / "data/deep/mine.txt").write_text("mine\n")
+    with pytest.raises(Conflict) as refused:
+        trees.merge_blocking(ONE, "One", unnoted)
+    assert refused.value.details == {"files": ["data"]}
+    assert (workspace / "data/deep/mine.txt").read_text() == "mine\n"
+
+
 def test_what_is_written_where_a_sparse_checkout_leaves_files_out_is_merged(
     workspace: Path, trees: ConversationTrees
 ) -> None:
