@@ -5,6 +5,7 @@ Blocks, and raises `GitFailed` as git fails.
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -64,14 +65,37 @@ def skipped_blocking(tree: WorkTree) -> set[str]:
 
 
 def overwritten_blocking(tree: WorkTree, head: str, commit: str) -> list[str]:
-    """Return the new paths of a commit at which files stand that are in no index."""
-    words = ("diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", "--no-renames")
-    told = tree.run_blocking(*words, "--ignore-submodules", head, commit)
+    """Return where files stand that a change between commits replaces or deletes, and that are in
+    no index or differ from it.
+    """
+    names = ("--ignore-submodules", "--name-only", "-z")
+    told = tree.run_blocking("diff-tree", "-r", "--no-renames", *names, head, commit)
+    changed = {*told.split(b"\0")[:-1]}
+    differing = tree.run_blocking("diff-files", "--diff-filter=d", *names)
+    found = changed.intersection(differing.split(b"\0"))
     known = {*tree.run_blocking("ls-files", "-z").split(b"\0")}
     top = os.path.realpath(os.fsencode(tree.folder))
-    added = [path for path in told.split(b"\0")[:-1] if _is_in(top, path)]
-    found = [path for path in added if not known.issuperset(_files(top, path))]
+    for path in changed:
+        place = _standing(top, path)
+        if place and not known.issuperset(_files(top, place)):
+            found.add(place)
     return [path.decode(errors="surrogateescape") for path in found]
+
+
+def _standing(top: bytes, path: bytes) -> bytes | None:
+    """Return the path of the first that is no folder on the way to a path, or else that path; None:
+    nothing is there.
+    """
+    parts = path.split(b"/")
+    for count in range(1, len(parts) + 1):
+        place = b"/".join(parts[:count])
+        try:
+            mode = os.lstat(os.path.join(top, place)).st_mode  # noqa: PTH118  bytes
+        except OSError:
+            return None
+        if not stat.S_ISDIR(mode):
+            return place
+    return path
 
 
 def _files(top: bytes, path: bytes) -> Iterator[bytes]:
