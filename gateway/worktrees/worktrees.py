@@ -276,7 +276,8 @@ class ConversationTrees:
         self._files.remove((*own_parts(conversation_id), _READY))
         self._branches.unlock(conversation_id)
         try:
-            self._branches.delete(conversation_id)
+            if not self._is_on(conversation_id):
+                self._branches.delete(conversation_id)
         finally:
             self._remove(conversation_id)
         if self._has_files(conversation_id):
@@ -291,7 +292,7 @@ class ConversationTrees:
             self.commit_blocking(conversation_id, message)
         self._remove(conversation_id)
         commit = self._branches.commit(conversation_id)
-        if commit and self._is_merged(commit):
+        if commit and not self._is_on(conversation_id) and self._is_merged(commit):
             self._branches.delete(conversation_id, commit)
             commit = None
         return branch if commit else None
@@ -472,6 +473,10 @@ class ConversationTrees:
             return self._main.run_blocking("symbolic-ref", "-q", "--short", "HEAD").decode().strip()
         except GitFailed:
             return None
+
+    def _is_on(self, conversation_id: str) -> bool:
+        """Return whether a person works in the workspace on the branch of a conversation."""
+        return self._target() == branch_of(conversation_id)
 
     def _is_merged(self, commit: str) -> bool:
         try:

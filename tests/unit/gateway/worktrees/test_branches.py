@@ -381,3 +381,14 @@ def run_as_nobody(program: str) -> None:
         subprocess.run(
             [sys.executable, "-c", program, name], cwd=REPOSITORY, check=True, timeout=120
         )
+
+
+def test_a_branch_that_a_person_works_on_in_the_workspace_is_not_deleted(
+    workspace: Path, trees: ConversationTrees, tree: Path
+) -> None:
+    git(workspace, "worktree", "remove", "--force", str(tree))
+    git(workspace, "checkout", "-q", f"candor/{ONE}")
+    git(workspace, "commit", "-q", "--allow-empty", "-m", "Mine")
+    trees.discard_blocking(ONE)
+    assert trees.end_blocking(ONE, "Keep it") == f"candor/{ONE}"
+    assert git(workspace, "log", "-1", "--format=%s") == "Mine"
