@@ -200,6 +200,7 @@ class Worktrees:
         `ConversationTrees.merge_blocking` does.
         """
         _refuse_busy(is_busy=is_busy)
+        self._unrepaired.clear()  # what kept a merge from its end may be gone, as a full disk
         base = await self._workspaces.open(conversation.user_id)
         async with self._held(conversation) as (trees, workspace):
             if workspace is None:

@@ -227,6 +227,30 @@ async def test_a_merge_that_a_dead_server_had_begun_is_ended_by_another_one(
         assert await run_sync(partial(git, servers.ws, "status", "--porcelain")) == ""
 
 
+async def test_a_merge_that_could_not_be_ended_is_ended_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_servers(tmp_path) as servers:
+        one = await servers.create()
+        tree = (await servers.here.open(one)).root
+        (tree / "a.txt").write_text("one\n")
+        run = WorkTree.run_blocking
+
+        def failing(self: WorkTree, *words: str, **more: Any) -> bytes:
+            if words[0] == "checkout-index":
+                raise GitFailed(128, b"", "fatal: No space left on device")
+            return run(self, *words, **more)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(WorkTree, "run_blocking", failing)
+            with pytest.raises(WorkspaceUnavailable):
+                await servers.here.merge(one, is_busy=False)
+            await servers.here.view(one)  # which cannot end it, either
+        await servers.here.merge(one, is_busy=False)
+        assert (servers.ws / "a.txt").read_text() == "one\n"
+        assert await servers.store.merging() == []
+
+
 def dying(*_: object) -> None:
     raise Killed
 
