@@ -259,7 +259,9 @@ DELTAS = frozenset({"text.delta", "thinking.delta"})
 """The types of events that are a piece of text; pieces that follow each other may be joined."""
 
 UNSYNCED = DELTAS | {"memory.injected"}
-"""The types of events that a cut of the power may lose: the turn's result repeats them."""
+"""The types of events that a cut of the power may lose. The result of a turn that ends repeats
+them; that of a turn which the cut ended may lack them.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
