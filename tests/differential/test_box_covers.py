@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,17 @@ def add_work_tree(bench: Bench, name: str) -> Path:
     place = f".candor-worktrees/{name}"
     bench.git("worktree", "add", "-q", "-b", f"candor/{name}", place)
     return bench.workspace / place
+
+
+@contextmanager
+def while_a_command_runs(bench: Bench, folder: Path) -> Iterator[None]:
+    """Run the block after a command in a folder has begun; it ends well afterwards."""
+    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done", cwd=folder) as speaker:
+        while not (folder / "begun").exists():
+            time.sleep(0.01)
+        yield
+        (folder / "go").touch()
+        assert speaker.recv(100) == b"0 "
 
 
 def test_passwords_are_left_out_of_the_settings_that_a_work_tree_and_submodules_have(
@@ -208,13 +220,8 @@ def test_a_person_whose_git_begins_to_record_resolutions_while_a_command_runs_ca
         bench.write("a.txt", branch)
         bench.git("add", "a.txt")
         bench.git("commit", "-q", "-m", branch)
-    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done", cwd=tree) as speaker:
-        while not (tree / "begun").exists():
-            time.sleep(0.01)
-        with pytest.raises(subprocess.CalledProcessError):
-            bench.git("-c", "rerere.enabled=true", "merge", "-q", "one")
-        (tree / "go").touch()
-        assert speaker.recv(100) == b"0 "
+    with while_a_command_runs(bench, tree), pytest.raises(subprocess.CalledProcessError):
+        bench.git("-c", "rerere.enabled=true", "merge", "-q", "one")
     for content in ("both", "more"):
         bench.write("a.txt", content)
         bench.git("-c", "rerere.enabled=true", "commit", "-q", "-a", "-m", content)
@@ -234,13 +241,8 @@ def test_what_a_person_begins_in_the_workspace_while_a_command_runs_in_a_work_tr
         bench.write("a.txt", branch)
         bench.git("add", "a.txt")
         bench.git("commit", "-q", "-m", branch)
-    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done", cwd=tree) as speaker:
-        while not (tree / "begun").exists():
-            time.sleep(0.01)
-        with pytest.raises(subprocess.CalledProcessError):
-            bench.git(*words)
-        (tree / "go").touch()
-        assert speaker.recv(100) == b"0 "
+    with while_a_command_runs(bench, tree), pytest.raises(subprocess.CalledProcessError):
+        bench.git(*words)
     bench.git("add", "a.txt")
     bench.git(words[0], "--continue")
 
@@ -254,12 +256,8 @@ def test_the_settings_that_a_new_work_tree_gets_while_a_command_runs_stay(
     tree = add_work_tree(bench, "cnv_a")
     bench.git("sparse-checkout", "set", "--cone")
     folder = tree if is_in_tree else bench.workspace
-    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done", cwd=folder) as speaker:
-        while not (folder / "begun").exists():
-            time.sleep(0.01)
+    with while_a_command_runs(bench, folder):
         bench.git("worktree", "add", "-q", ".candor-worktrees/cnv_b")
-        (folder / "go").touch()
-        assert speaker.recv(100) == b"0 "
     assert (bench.workspace / ".git/worktrees/cnv_b/config.worktree").exists()
 
 
@@ -267,13 +265,9 @@ def test_a_link_that_a_person_changes_where_no_command_can_stays_changed(bench: 
     bench.write(".devcontainer/x", "")
     link = bench.workspace / ".devcontainer/server.pem"
     link.symlink_to("a.txt")
-    with bench.asked("touch begun; until [ -e go ]; do sleep 0.1; done") as speaker:
-        while not (bench.workspace / "begun").exists():
-            time.sleep(0.01)
+    with while_a_command_runs(bench, bench.workspace):
         link.unlink()
         link.symlink_to("b.txt")
-        (bench.workspace / "go").touch()
-        assert speaker.recv(100) == b"0 "
     assert str(link.readlink()) == "b.txt"
 
 
