@@ -9,6 +9,10 @@ from gateway.worktrees.worktrees import ConversationTrees
 ONE = "cnv_one"
 
 
+def unnoted(_: str | None) -> None:
+    """Keep nothing of a merge that nobody kills."""
+
+
 @pytest.fixture
 def trees(workspace: Path) -> ConversationTrees:
     return ConversationTrees(workspace, workspace.parent / "data", lambda _: None)

@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import Conflict
 from gateway.worktrees.worktrees import ConversationTrees
 from tests.support.repositories import git, lay_repository
-from tests.unit.gateway.worktrees.conftest import ONE
+from tests.unit.gateway.worktrees.conftest import ONE, unnoted
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def workspace(tmp_path: Path) -> Path:
 
 def refused_files(trees: ConversationTrees) -> object:
     with pytest.raises(Conflict) as refused:
-        trees.merge_blocking(ONE, "One", lambda _: None)
+        trees.merge_blocking(ONE, "One", unnoted)
     assert refused.value.details is not None
     return refused.value.details["files"]
 
@@ -71,3 +71,31 @@ def test_a_submodule_where_the_merge_has_a_file(
     (submodule / "mine.txt").write_text("mine\n")
     assert refused_files(trees) == ["sub"]
     assert (submodule / "mine.txt").read_text() == "mine\n"
+
+
+def test_a_file_that_git_ignores(workspace: Path, trees: ConversationTrees) -> None:
+    (workspace / ".gitignore").write_text("*.db\n")
+    git(workspace, "add", ".gitignore")
+    git(workspace, "commit", "-q", "-m", "Ignore")
+    tree = trees.open_blocking(ONE)
+    (tree / ".gitignore").unlink()
+    (tree / "local.db").write_text("one\n")
+    (workspace / "local.db").write_text("mine\n")
+    assert refused_files(trees) == ["local.db"]
+    assert (workspace / "local.db").read_text() == "mine\n"
+    (workspace / "local.db").unlink()
+    assert trees.merge_blocking(ONE, "One", unnoted).files == 2
+
+
+def test_a_folder_that_git_ignores_where_the_merge_has_a_link(
+    workspace: Path, trees: ConversationTrees
+) -> None:
+    (workspace / ".gitignore").write_text("data/\n")  # which takes no link
+    git(workspace, "add", ".gitignore")
+    git(workspace, "commit", "-q", "-m", "Ignore")
+    tree = trees.open_blocking(ONE)
+    (tree / "data").symlink_to(workspace / "data")
+    (workspace / "data/deep").mkdir(parents=True)
+    (workspace / "data/deep/mine.txt").write_text("mine\n")
+    assert refused_files(trees) == ["data"]
+    assert (workspace / "data/deep/mine.txt").read_text() == "mine\n"
